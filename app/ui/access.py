@@ -5,6 +5,7 @@ Gradio calls what `of_admin` and `on_row` return: they hand the desk over, and t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -69,12 +70,15 @@ class Access:
     def on_row(
         self, act: Act, told: Component, instead: Shown = MappingProxyType({}), *, of_anyone: bool = False
     ) -> Act:
-        """Returns the same for a selected row of a table, which is the first input; `act` is given the row's cells."""
+        """Returns the same for a pressed row of a `ReadTable`, whose `picked` is the first input.
+
+        `act` is given the cells that name the row.
+        """
         desk_of = self.searchers_desk if of_anyone else self.desk
 
-        def call(request: gr.Request, event: gr.SelectData, table: list[list[str]], *values: Any) -> Any:
-            row = event.index[0] if isinstance(event.index, (list, tuple)) else event.index
-            return _calling(desk_of, act, told, instead)(request, table[row], *values)
+        def call(request: gr.Request, picked: str, *values: Any) -> Any:
+            cells = json.loads(picked.rpartition("#")[0])
+            return _calling(desk_of, act, told, instead)(request, cells, *values)
 
         return _named(call, act)
 

@@ -9,9 +9,10 @@ import gradio as gr
 from app.ui import report_words, update_words
 from app.ui.access import Access, Shown, Visit
 from app.ui.held import HeldPairs
-from app.ui.parts import table, text
+from app.ui.parts import text
+from app.ui.read_table import ReadTable
 from app.ui.word import PersonsWord
-from app.ui.words import Words, filled
+from app.ui.words import Words
 from app.words.chunk import findings_of
 from ingest.findings import Finding, Outcome
 from ingest.records import ChunkRecord
@@ -31,7 +32,7 @@ class CheckStep:
         self.held = HeldPairs(access)
         self.word = PersonsWord(access)
         headers = update_words.REPORT_HEADERS
-        self.rows = table("report-rows", phrase("Held and rejected"), headers, height=360, visible=False)
+        self.rows = ReadTable("report-rows", phrase("Held and rejected"), headers, height=360, visible=False)
         with gr.Row():
             self.download = gr.Button("Download the report (CSV)", visible=False, elem_id="report-csv")
             self.go_on = gr.Button(
@@ -63,11 +64,10 @@ class CheckStep:
         say = visit.say
         head = report_words.chunk_title(chunk, say), report_words.standing_view(chunk, say)
         rows = update_words.report_rows(chunk.report, say)
-        listed = filled(update_words.REPORT_HEADERS, rows, say)
         return {
             self.summary: "## " + "\n\n".join([*head, update_words.intake_view(chunk.report, embedded, say)]),
             **dict(zip(self.cards, _cards(chunk, visit.base, say), strict=True)),
-            self.rows: gr.update(value=listed, visible=bool(rows)),
+            self.rows: gr.update(value=self.rows.of(rows, say), visible=bool(rows)),
             self.download: gr.update(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
             self.go_on: gr.update(interactive=chunk.standing in _TEACHABLE and chunk.can_teach),
         }

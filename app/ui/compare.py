@@ -23,9 +23,10 @@ from app.ui.drawn import drawing, drawn, tag
 from app.ui.drift import DriftPanel
 from app.ui.events import AT_ONCE
 from app.ui.grid import Picture, picture_grid, shown
+from app.ui.read_table import ReadTable
 from app.ui.search_words import language_choices
 from app.ui.shadow_plot import shadow_view
-from app.ui.words import filled
+from ingest.sentence import phrase
 
 _SHOWN = 12
 
@@ -65,14 +66,8 @@ class _CompareTab:
         with gr.Accordion("How far the vectors of two releases have turned", open=False, elem_id="turned"):
             self.drift.draw_button()
             self.drift.draw_found()
-        self.table = gr.Dataframe(
-            headers=words.COMPARED_HEADERS,
-            label="Recall on held-out pairs, text to image, in percent",
-            interactive=False,
-            visible=False,
-            wrap=True,
-            elem_id="compare-slices",
-        )
+        recall = phrase("Recall on held-out pairs, text to image, in percent")
+        self.table = ReadTable("compare-slices", recall, words.COMPARED_HEADERS, visible=False)
         self.shadow = drawing("compare-shadow", "tables")
 
     def _draw_question(self, longest: int) -> None:
@@ -126,8 +121,8 @@ class _CompareTab:
         self.many.connect([self.left, self.right], self.language)
         self.drift.connect(self.left, self.right)
         again = self.access.on_row(self._again, self.status, hidden, of_anyone=True)
-        row = [self.many.table, self.left, self.right, self.language]
-        self.many.table.select(again, row, [self.query, *shown], **search)
+        others = [self.left, self.right, self.language]
+        self.many.table.connect(again, others, [self.query, *shown], **search)
         menus = [self.left, self.right, self.language]
         tab.select(
             of_anyone(self._menus, self.status),
@@ -215,11 +210,11 @@ class _CompareTab:
         """The outputs with the releases' names, moves and slices."""
         a, b, say = compared.a.release, compared.b.release, visit.say
         names = (f"A · {wording.escaped(a)}", f"B · {wording.escaped(b)}")
-        slices = filled(words.COMPARED_HEADERS, words.compared_slices(compared, say), say)
+        slices = self.table.of(words.compared_slices(compared, say), say)
         shadows = shadows_between(visit.desk, a, b)
         return {
             **self._answered(line, names, words.compared_pictures(compared, visit.base)),
-            self.table: gr.update(value=slices, visible=True),
+            self.table: gr.update(value=slices, visible=bool(slices)),
             self.shadow: drawn(tag("div", [shadow_view(told, say) for told in shadows]) if shadows else None),
         }
 

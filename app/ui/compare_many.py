@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gradio as gr
 
 from app.desk.errors import UsageProblem
@@ -11,7 +9,7 @@ from app.desk.hits import MOST_AT_ONCE, ManyCompared
 from app.ui import compare_words as words
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import one_at_a_time
-from app.ui.words import filled
+from app.ui.read_table import ReadTable
 from ingest.sentence import phrase
 
 _LONGEST = 20_000  # characters of all queries together
@@ -36,15 +34,8 @@ class ManyQueries:
                 self.ask = gr.Button("Compare all", variant="primary", elem_id="many-go")
                 self.known = gr.Button("Find what changed most", elem_id="many-changed")
             self.said = gr.Markdown("", elem_classes="status", elem_id="many-said", latex_delimiters=[])
-            self.table = gr.Dataframe(
-                headers=words.MANY_HEADERS,
-                label="Answers by query",
-                interactive=False,
-                visible=False,
-                wrap=True,
-                type="array",
-                elem_id="many-table",
-            )
+            by_query = phrase("Answers by query")
+            self.table = ReadTable("many-table", by_query, words.MANY_HEADERS, picks=[0], visible=False)
 
     def connect(self, sides: list[gr.Dropdown], language: gr.Dropdown) -> None:
         """Connects the buttons.
@@ -83,11 +74,7 @@ class ManyQueries:
 
     def _compared(self, visit: Visit, compared: ManyCompared, *, only_changed: bool) -> Shown:
         line = words.many_line(compared, only_changed=only_changed, say=visit.say)
-        return self._shown(line, filled(words.MANY_HEADERS, words.many_rows(compared, visit.say), visit.say))
+        return self._shown(line, self.table.of(words.many_rows(compared, visit.say), visit.say))
 
-    def _shown(self, line: str, table: dict[str, Any] | None = None) -> Shown:
-        has_rows = bool(table and table["data"])
-        return {
-            self.said: line,
-            self.table: gr.update(value=table, visible=True) if has_rows else gr.update(visible=False),
-        }
+    def _shown(self, line: str, table: str = "") -> Shown:
+        return {self.said: line, self.table: gr.update(value=table, visible=bool(table))}

@@ -12,9 +12,9 @@ from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
 from app.ui.held import HeldPairs
 from app.ui.one_picture import OnePicture
-from app.ui.parts import table, text
+from app.ui.parts import text
+from app.ui.read_table import ReadTable
 from app.ui.word import PersonsWord
-from app.ui.words import filled
 from ingest.records import FINAL_STATES, ChunkRecord, JobRecord
 from ingest.sentence import phrase
 
@@ -38,7 +38,9 @@ class _DataTab:
         self.first = gr.State(0)
         self.timer = gr.Timer(_POLL_SECONDS, active=False)
         self.overview = text("data-overview", "status")
-        self.table = table("chunks", phrase("All chunks, newest first"), data_words.CHUNK_HEADERS)
+        self.table = ReadTable(
+            "chunks", phrase("All chunks, newest first"), data_words.CHUNK_HEADERS, picks=[0]
+        )
         self.about = text("chunk-about", "strip", phrase("Select a chunk to see what it holds."))
         self.pairs = HeldPairs(access, name="data-")
         self.word = PersonsWord(access, name="data-")
@@ -49,7 +51,7 @@ class _DataTab:
         with gr.Accordion("Held rows", open=False):
             self.held_line = text("held-said", "status")
             newest_first = phrase("Held rows, newest chunk first")
-            self.held = table("held", newest_first, data_words.HELD_HEADERS)
+            self.held = ReadTable("held", newest_first, data_words.HELD_HEADERS)
         with gr.Accordion("Built-in checks", open=False, elem_id="built-in"):
             self.built_in = text("built-in-said", "tables")
         self.one = OnePicture(access)
@@ -74,7 +76,7 @@ class _DataTab:
         one = [self.about, self.removing, *self.pairs.components, *self.word.components]
         missing = {self.chosen: "", self.removing: gr.update(visible=False)}
         select = self.access.on_row(self._select, self.about, missing)
-        self.table.select(select, [self.table], [self.chosen, *one], **AT_ONCE)
+        self.table.connect(select, [], [self.chosen, *one])
         self.word.connect(self.chosen, [*self._around, *self.pairs.components], self._after_word_with_pairs)
         self.pairs.connect(self.chosen, [*self._around, *waiting], self._after_decision)
         stopped = {self.job: "", self.timer: gr.update(active=False)}
@@ -98,7 +100,7 @@ class _DataTab:
     def _waiting(self, visit: Visit) -> Shown:
         """What is said of held rows, and their table."""
         found, say = visit.desk.held(_HELD_SHOWN), visit.say
-        listed = filled(data_words.HELD_HEADERS, data_words.held_rows(found.rows, say), say)
+        listed = self.held.of(data_words.held_rows(found.rows, say), say)
         return {
             self.held_line: data_words.held_line(found.total, len(found.rows), say),
             self.held: gr.update(value=listed, visible=bool(found.rows)),
@@ -114,7 +116,7 @@ class _DataTab:
             self.overview: data_words.overview(
                 status.chunks, status.counts["gallery"], len(held.chunks), held.total, say
             ),
-            self.table: filled(data_words.CHUNK_HEADERS, rows, say),
+            self.table: self.table.of(rows, say),
         }
 
     def _select(self, visit: Visit, cells: list[str]) -> Shown:

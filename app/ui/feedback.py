@@ -11,8 +11,8 @@ from app.ui.access import Access, Shown, Visit
 from app.ui.drawn import drawing, drawn
 from app.ui.events import AT_ONCE
 from app.ui.grid import picture_grid, shown
-from app.ui.parts import table, text
-from app.ui.words import filled
+from app.ui.parts import text
+from app.ui.read_table import ReadTable
 from ingest.errors import UnknownImage
 from ingest.sentence import phrase
 
@@ -39,12 +39,14 @@ class _FeedbackTab:
         self.votes = drawing("feedback-votes")
         gr.Markdown("## What people said, newest first", elem_classes="section")
         self.said = text("feedback-said", "status")
-        self.table = table("feedback-table", phrase("Ratings and votes"), words.HEADERS, height=360)
+        self.table = ReadTable(
+            "feedback-table", phrase("Ratings and votes"), words.HEADERS, picks=[0], height=360
+        )
         self._draw_chosen()
         with gr.Accordion(
             "Canaries: queries whose first answer updates must keep", open=False, elem_id="canary-list"
         ):
-            self.pins = table("canaries", phrase("Canaries"), words.PIN_HEADERS, height=360)
+            self.pins = ReadTable("canaries", phrase("Canaries"), words.PIN_HEADERS, picks=[0, 1], height=360)
             self.canary_said = text("canary-said", "status", words.CHOOSE_CANARY)
             self.take_away = gr.Button("Remove this canary", interactive=False, elem_id="canary-remove")
 
@@ -74,12 +76,12 @@ class _FeedbackTab:
         tab.select(everything_of, None, everything, show_progress="hidden", **AT_ONCE)
         one = [self.chosen, self.about, self.grid, self.number, self.pictures, self.picture]
         missing = {self.chosen: gr.update(visible=True), self.number: 0, self.pictures: [], self.picture: ""}
-        self.table.select(on_row(self._choose, self.about, missing), [self.table], one, **AT_ONCE)
+        self.table.connect(on_row(self._choose, self.about, missing), [], one)
         self.grid.select(self._pick, [self.pictures], [self.picture], show_progress="hidden", **AT_ONCE)
         pinned = [self.about, self.pins]
         self.pin.click(of_admin(self._pin, self.about), [self.number, self.picture], pinned, **AT_ONCE)
         canary = [self.canary_said, self.take_away, self.canary]
-        self.pins.select(on_row(self._choose_canary, self.canary_said), [self.pins], canary, **AT_ONCE)
+        self.pins.connect(on_row(self._choose_canary, self.canary_said), [], canary)
         remove = of_admin(self._remove_canary, self.canary_said)
         self.take_away.click(remove, [self.canary], [*canary, self.pins], **AT_ONCE)
         taken = [self.proposed, self.take]
@@ -91,12 +93,12 @@ class _FeedbackTab:
             **self._proposal(visit),
             self.votes: drawn(words.votes_view(found.votes, say)),
             self.said: words.said_line(len(found.feedback), say),
-            self.table: filled(words.HEADERS, words.rows(found.feedback, say), say),
+            self.table: self.table.of(words.rows(found.feedback, say), say),
             **self._pins(visit),
         }
 
     def _pins(self, visit: Visit) -> Shown:
-        return {self.pins: filled(words.PIN_HEADERS, words.pin_rows(visit.desk.canaries()), visit.say)}
+        return {self.pins: self.pins.of(words.pin_rows(visit.desk.canaries()), visit.say)}
 
     def _proposal(self, visit: Visit) -> Shown:
         found, say = visit.desk.proposal(), visit.say

@@ -12,7 +12,8 @@ from app.desk.pictures import Item, ItemResults, TakenOut
 from app.desk.troubles import OWN_ERRORS
 from app.ui import wording
 from app.ui.access import Access, Shown, Visit
-from app.ui.words import ENGLISH, Words, filled
+from app.ui.read_table import ReadTable
+from app.ui.words import ENGLISH, Words
 from ingest.sentence import phrase
 
 HEADERS = ["picture", "taken out", "by", "why"]
@@ -52,16 +53,8 @@ class OnePicture:
                 self.out = gr.Button("Take it out", variant="stop", elem_id="picture-out")
                 self.back = gr.Button("Put it back", elem_id="picture-back")
             self.said = _text("picture-said", "status")
-            self.table = gr.Dataframe(
-                headers=HEADERS,
-                label="Pictures that were taken out, latest first",
-                interactive=False,
-                visible=False,
-                wrap=True,
-                type="array",
-                max_height=320,
-                elem_id="withheld",
-            )
+            latest_first = phrase("Pictures that were taken out, latest first")
+            self.table = ReadTable("withheld", latest_first, HEADERS, picks=[0], height=320, visible=False)
 
     def connect(self, private: dict[str, Any]) -> None:
         """Connects them with what happens on them."""
@@ -72,12 +65,12 @@ class OnePicture:
             done = of_admin(act, self.said)
             button.click(done, [self.name, self.why], [*shown, self.why], **private)
         chosen = self.access.on_row(self._chosen, self.said, {self.view: ""})
-        self.table.select(chosen, [self.table], [self.name, *shown], **private)
+        self.table.connect(chosen, [], [self.name, *shown])
 
     def listed(self, visit: Visit) -> Any:
         """Returns the table of those that are out."""
         found = visit.desk.taken_out()
-        return gr.update(value=filled(HEADERS, rows(found), visit.say), visible=bool(found))
+        return gr.update(value=self.table.of(rows(found), visit.say), visible=bool(found))
 
     def _look(self, visit: Visit, name: str) -> Shown:
         return {self.view: _view(visit, name), self.said: "", self.table: self.listed(visit)}

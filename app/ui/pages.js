@@ -93,10 +93,13 @@
   // A cell of a table that was drawn on the server says which it is; a hidden field tells the server that it was pressed.
   let pressed = 0;
   const pick = (event) => {
-    const button = event.target.closest("button[data-pick]");
-    const field = document.querySelector("#quality-pick textarea, #quality-pick input");
+    const button = event.target.closest("[data-pick]");
+    const into = button?.closest("[data-into]")?.dataset.into || "quality-pick";
+    const field = document.querySelector(`#${into} textarea, #${into} input`);
     if (!button || !field) return;
     pressed += 1;
+    for (const other of button.parentElement.querySelectorAll(".chosen")) other.classList.remove("chosen");
+    button.classList.add("chosen");
     field.value = `${button.dataset.pick}#${pressed}`;
     field.dispatchEvent(new Event("input", { bubbles: true }));
   };

@@ -1,8 +1,6 @@
-"""Parts that the tabs are drawn of: a text that changes, a table to read and to choose from."""
+"""A part that the tabs are drawn of: a text that changes."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import gradio as gr
 
@@ -18,20 +16,4 @@ def text(
         latex_delimiters=[],
         visible=visible,
         container=container,
-    )
-
-
-def table(
-    elem_id: str, label: str, headers: Sequence[str], *, height: int = 420, visible: bool = True
-) -> gr.Dataframe:
-    """Returns an empty table that scrolls beyond a height in pixels; who selects a cell gives all cells of its row."""
-    return gr.Dataframe(
-        headers=list(headers),
-        label=label,
-        interactive=False,
-        visible=visible,
-        wrap=True,
-        type="array",
-        max_height=height,
-        elem_id=elem_id,
     )

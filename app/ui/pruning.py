@@ -10,9 +10,10 @@ import gradio as gr
 from app.desk.releases import PrunePlan
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
-from app.ui.parts import table, text
+from app.ui.parts import text
+from app.ui.read_table import ReadTable
 from app.ui.wording import escaped, moment
-from app.ui.words import ENGLISH, Words, filled
+from app.ui.words import ENGLISH, Words
 from app.words.messages import size
 from ingest.sentence import phrase
 
@@ -40,7 +41,7 @@ class Pruning:
                 self.show = gr.Button("Show what would go", elem_id="prune-plan")
                 self.go = gr.Button("Prune these", variant="stop", visible=False, elem_id="prune")
             self.said = text("prune-said", "status")
-            self.table = table("prune-table", phrase("Releases, newest first"), HEADERS, visible=False)
+            self.table = ReadTable("prune-table", phrase("Releases, newest first"), HEADERS, visible=False)
 
     def connect(self, why: gr.Textbox, rows: list[Any], listed: Callable[[Visit], Shown]) -> None:
         """Connects the buttons.
@@ -63,7 +64,7 @@ class Pruning:
         return {
             self.planned: [one.release for one in plan.going],
             self.said: plan_line(plan, visit.say) if is_any else visit.say("There is nothing to prune."),
-            self.table: gr.update(visible=True, value=filled(HEADERS, plan_rows(plan, visit.say), visit.say)),
+            self.table: gr.update(visible=True, value=self.table.of(plan_rows(plan, visit.say), visit.say)),
             self.go: gr.update(visible=is_any),
         }
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import gradio as gr
 
 from app.desk.releases import WentLive
@@ -13,13 +11,13 @@ from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
 from app.ui.lineage_plot import lineage_view
-from app.ui.parts import table, text
+from app.ui.parts import text
 from app.ui.pruning import Pruning
+from app.ui.read_table import ReadTable
 from app.ui.report_words import release_word_line
 from app.ui.shadow import ShadowPart
 from app.ui.travelling import Travelling
 from app.ui.two_releases import TwoReleases
-from app.ui.words import filled
 from app.words.messages import left_out_line
 from ingest.release_words import ReleaseWord
 from ingest.sentence import phrase
@@ -40,8 +38,12 @@ class _ReleasesTab:
         self.access = access
         self.chosen = gr.State("")
         self.lineage = text("lineage", "lineage forest", visible=False)
-        self.table = table(
-            "releases", phrase("All releases, newest first"), wording.RELEASE_HEADERS, height=500
+        self.table = ReadTable(
+            "releases",
+            phrase("All releases, newest first"),
+            wording.RELEASE_HEADERS,
+            picks=[_ID_COLUMN],
+            height=500,
         )
         self.said = gr.Markdown(
             "Select a release to see its gate report.", elem_classes="status", elem_id="releases-said"
@@ -54,7 +56,7 @@ class _ReleasesTab:
         self.travelling = Travelling(access)
         self.pruning = Pruning(access)
         with gr.Accordion("History of the live release", open=False):
-            self.history = table(
+            self.history = ReadTable(
                 "history", phrase("All commits, newest first"), wording.HISTORY_HEADERS, height=500
             )
 
@@ -97,7 +99,7 @@ class _ReleasesTab:
         told = [self.report, *self.judged.components, *self.shadow.components]
         select = self.access.on_row(self._select, self.said, self._nothing)
         selected = [self.chosen, self.said, *buttons, *told, *self.accept.components]
-        self.table.select(select, [self.table], selected, **AT_ONCE)
+        self.table.connect(select, [], selected)
         listed = of_admin(lambda visit: {self.table: self._listed(visit)}, self.said)
         for pressed in self.shadow.connect(self.chosen, self.why):
             pressed.then(listed, None, [self.table, self.said], show_progress="hidden", **AT_ONCE)
@@ -113,10 +115,10 @@ class _ReleasesTab:
         """What is shown where no release is."""
         return {self.chosen: "", self.report: gr.update(visible=False)}
 
-    def _listed(self, visit: Visit) -> dict[str, Any]:
+    def _listed(self, visit: Visit) -> str:
         releases, shadow = visit.desk.releases(), visit.desk.in_shadow()
         rows = wording.release_rows(releases, shadow, visit.say)
-        return filled(wording.RELEASE_HEADERS, rows, visit.say)
+        return self.table.of(rows, visit.say)
 
     def _refresh(self, visit: Visit) -> Shown:
         choices = wording.release_choices(visit.desk.releases(), visit.say)
@@ -130,13 +132,13 @@ class _ReleasesTab:
         return {
             self.lineage: gr.update(value=held + drawn, visible=bool(drawn)),
             self.table: self._listed(visit),
-            self.history: filled(wording.HISTORY_HEADERS, history, say),
+            self.history: self.history.of(history, say),
             self.pin: gr.update(visible=pinned is None),
             self.unpin: gr.update(visible=pinned is not None),
         }
 
     def _select(self, visit: Visit, cells: list[str]) -> Shown:
-        found, say = visit.desk.release(str(cells[_ID_COLUMN])), visit.say
+        found, say = visit.desk.release(cells[0]), visit.say
         selected = (
             say("Selected: **{release}** (live)", release=found.id)
             if found.live

@@ -10,8 +10,8 @@ from app.ui import system_words
 from app.ui.access import Access, Act, Shown, Visit
 from app.ui.drawn import drawing, drawn
 from app.ui.events import AT_ONCE
-from app.ui.parts import table, text
-from app.ui.words import filled
+from app.ui.parts import text
+from app.ui.read_table import ReadTable
 from ingest.records import FINAL_STATES, JobRecord
 from ingest.sentence import phrase
 
@@ -42,7 +42,7 @@ class _SystemTab:
             )
             self.quick = gr.Button("Quick check", scale=0, min_width=220, elem_id="examine-quick")
         self.found = drawing("doctor-found", "tables findings")
-        self.jobs = table("jobs", phrase("Jobs, newest first"), system_words.JOB_HEADERS)
+        self.jobs = ReadTable("jobs", phrase("Jobs, newest first"), system_words.JOB_HEADERS, picks=[0])
         with gr.Column(visible=False) as self.job:
             self.about = text("job-about", "notice")
             self.job_log = _log(phrase("End of its log"), "job-log", 8)
@@ -68,7 +68,7 @@ class _SystemTab:
         missing = {self.chosen: "", self.job: gr.update(visible=True), self.job_log: ""}
         missing |= {self.cancel: hidden, self.resume: hidden}
         select = self.access.on_row(self._select, self.about, missing)
-        self.jobs.select(select, [self.jobs], one_job, **AT_ONCE)
+        self.jobs.connect(select, [], one_job)
         for button, act in ((self.cancel, self._stop), (self.resume, self._go_on)):
             button.click(of_admin(act, self.about), [self.chosen], [*one_job, self.jobs], **AT_ONCE)
 
@@ -104,7 +104,7 @@ class _SystemTab:
 
     def _listed(self, visit: Visit, jobs: Sequence[JobRecord]) -> Shown:
         rows = system_words.job_rows(jobs[:_JOBS_SHOWN], visit.say)
-        return {self.jobs: filled(system_words.JOB_HEADERS, rows, visit.say)}
+        return {self.jobs: self.jobs.of(rows, visit.say)}
 
     def _select(self, visit: Visit, cells: list[str]) -> Shown:
         return self._shown(visit, str(cells[0]))

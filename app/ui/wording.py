@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from app.desk.releases import ListedRelease, Node
-from app.ui.language_names import own_name
+from app.ui.drawn import tag
+from app.ui.language_names import name_in, own_name
 from app.ui.words import ENGLISH, Words
 from ingest.sentence import phrase
 
+_FEW_LANGUAGES = 4
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 
 
@@ -50,11 +52,19 @@ def release_rows(
             say.said(one.verdict or "–"),
             say.said(one.mode or "–"),
             "–" if one.images_embedded is None else str(one.images_embedded),
-            ", ".join(one.languages),
+            _languages(one.languages, say),
             moment(one.created),
         ]
         for one in releases
     ]
+
+
+def _languages(tags: Sequence[str], say: Words) -> str:
+    """Returns a few languages by their tags, and of many the number, whose title lists them."""
+    if len(tags) <= _FEW_LANGUAGES:
+        return ", ".join(tags)
+    names = ", ".join(name_in(one, say.language) for one in tags)
+    return tag("span", say("{count} languages", count=len(tags)), title=names)
 
 
 RELEASE_HEADERS = [

@@ -131,7 +131,7 @@ def test_teaching(server: Served, walked: Page, looks: Looks) -> None:
 def test_releases(server: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{server.url}/admin/")
     walked.get_by_role("tab", name="Releases").click()
-    walked.locator("#releases [role=gridcell]").first.click()
+    walked.locator("#releases td").first.click()
     walked.wait_for_selector("#release-verdict h2")
     settle(walked)
     assert found_wrong(walked, looks) == []
@@ -156,7 +156,7 @@ def test_releases(server: Served, walked: Page, looks: Looks) -> None:
 def test_data(judged: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{judged.url}/admin/")
     walked.get_by_role("tab", name="Data").click()
-    walked.locator("#chunks [role=gridcell]").first.click()
+    walked.locator("#chunks td").first.click()
     expect(walked.locator("#chunk-about")).to_contain_text("Standing: held")
     walked.get_by_text("Held rows").click()
     walked.get_by_text("Take out or put back a picture").click()
@@ -173,7 +173,7 @@ def test_system(judged: Served, walked: Page, looks: Looks) -> None:
         assert judged.ended(job).state == "succeeded"
     walked.get_by_role("tab", name="System").click()
     expect(walked.locator("#doctor-said")).not_to_contain_text("Nobody has looked")
-    walked.locator("#jobs [role=gridcell]").filter(has_text="j1").first.click()
+    walked.locator("#jobs td").filter(has_text="j1").first.click()
     expect(walked.locator("#job-about")).to_contain_text("Update j1: rejected")
     walked.get_by_text("Server log").click()
     walked.get_by_text("Settings", exact=True).click()
@@ -208,7 +208,7 @@ def test_feedback(measured: Served, walked: Page, looks: Looks) -> None:
         client.post("/v1/feedback", json={"query": "a house", "a": "r1", "b": "r2", "choice": "b"})
     open_page(walked, f"{measured.url}/admin/")
     walked.get_by_role("tab", name="Feedback").click()
-    walked.locator("#feedback-table [role=gridcell]").filter(has_text="my hut").first.click()
+    walked.locator("#feedback-table td").filter(has_text="my hut").first.click()
     walked.wait_for_selector("#feedback-pictures .thumbnail-item img")
     expect(walked.locator("#proposal-pairs label").first).to_be_visible()
     walked.get_by_text("Canaries: queries whose").click()

@@ -68,7 +68,7 @@ def test_the_releases_tab_promotes_with_a_reason(server: Served, page: Page) -> 
     page.get_by_role("tab", name="Releases").click()
     second = server.serving.workspace.releases.release("r2").id
     # Its name stands in the row of r3, whose parent it is, and then in its own.
-    page.locator("#releases [role=gridcell]").filter(has_text=second).last.click()
+    page.locator("#releases td").filter(has_text=second).last.click()
     page.wait_for_selector("#release-verdict h2")
     assert "Passed" in page.inner_text("#release-verdict")
     page.fill("#why textarea, #why input", "it knows German")
@@ -85,7 +85,7 @@ def test_what_the_gate_asks_about_goes_live_only_for_a_reason(server: Served, pa
     before = releases.standing().commit
     open_page(page, f"{server.url}/admin")
     page.get_by_role("tab", name="Releases").click()
-    page.locator("#releases [role=gridcell]").filter(has_text=releases.release("r3").id).first.click()
+    page.locator("#releases td").filter(has_text=releases.release("r3").id).first.click()
     page.wait_for_selector("#release-verdict h2")
     settle(page)
     page.click("#promote")
@@ -126,7 +126,7 @@ def test_a_release_is_rejected_with_a_note_and_what_is_live_is_pinned(judged: Se
     open_page(page, f"{judged.url}/admin/")
     page.get_by_role("tab", name="Releases").click()
     settle(page)
-    page.locator("#releases [role=gridcell]").nth(1).click()
+    page.locator("#releases td").nth(1).click()
     page.wait_for_selector("#release-verdict h2")
     settle(page)
     page.get_by_text("Carry a release to another home").click()

@@ -40,7 +40,7 @@ def test_a_vote_becomes_a_canary_with_the_picture_that_a_person_chooses(
 ) -> None:
     page = judging
     page.set_viewport_size({"width": width, "height": 900})
-    page.locator("#feedback-table [role=gridcell]").filter(has_text="three houses").first.click()
+    page.locator("#feedback-table td").filter(has_text="three houses").first.click()
     expect(page.locator("#feedback-pictures .thumbnail-item").nth(1)).to_be_visible()
     settle(page)
     is_drawn(page, "#feedback-pictures img")
@@ -83,7 +83,7 @@ def test_a_canary_is_taken_away(measured: Served, judging: Page) -> None:
     settle(page)
     page.click("#canary-list button.label-wrap")
     expect(page.locator("#canary-remove")).to_be_disabled()
-    page.locator("#canaries [role=gridcell]").filter(has_text="<i>a canary</i>").first.click()
+    page.locator("#canaries td").filter(has_text="<i>a canary</i>").first.click()
     expect(page.locator("#canary-said")).to_contain_text("“<i>a canary</i>” in English")
     settle(page)
     page.click("#canary-remove")

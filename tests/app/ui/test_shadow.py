@@ -17,7 +17,7 @@ def _select(page: Page, server: Served, release: str) -> None:
     open_page(page, f"{server.url}/admin/")
     page.get_by_role("tab", name="Releases").click()
     settle(page)
-    page.locator("#releases [role=gridcell]").filter(has_text=f"{release}-").last.click()
+    page.locator("#releases td").filter(has_text=f"{release}-").last.click()
     expect(page.locator("#releases-said")).to_contain_text(f"Selected: {release}-")
     settle(page)
 
