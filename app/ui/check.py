@@ -46,7 +46,7 @@ class CheckStep:
 
     @property
     def _facts(self) -> list[Any]:
-        return [self.summary, *self.cards, self.rows, self.download, self.go_on]
+        return [self.summary, *self.cards, self.rows.drawn, self.download, self.go_on]
 
     def connect(self, chunk: gr.State) -> None:
         """Connects the step; `chunk` is the id of the one that is shown."""
@@ -67,7 +67,7 @@ class CheckStep:
         return {
             self.summary: "## " + "\n\n".join([*head, update_words.intake_view(chunk.report, embedded, say)]),
             **dict(zip(self.cards, _cards(chunk, visit.base, say), strict=True)),
-            self.rows: gr.update(value=self.rows.of(rows, say), visible=bool(rows)),
+            self.rows.drawn: gr.update(value=self.rows.of(rows, say), visible=bool(rows)),
             self.download: gr.update(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
             self.go_on: gr.update(interactive=chunk.standing in _TEACHABLE and chunk.can_teach),
         }

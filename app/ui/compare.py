@@ -142,7 +142,7 @@ class _CompareTab:
             self.first: shown([]),
             self.second_name: "",
             self.second: shown([]),
-            self.table: gr.update(visible=False),
+            self.table.drawn: gr.update(visible=False),
             self.shadow: drawn(None),
             self.voting: gr.update(visible=False),
             self.tally: drawn(None),
@@ -214,7 +214,7 @@ class _CompareTab:
         shadows = shadows_between(visit.desk, a, b)
         return {
             **self._answered(line, names, words.compared_pictures(compared, visit.base)),
-            self.table: gr.update(value=slices, visible=bool(slices)),
+            self.table.drawn: gr.update(value=slices, visible=bool(slices)),
             self.shadow: drawn(tag("div", [shadow_view(told, say) for told in shadows]) if shadows else None),
         }
 

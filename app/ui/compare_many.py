@@ -50,8 +50,8 @@ class ManyQueries:
             (self.ask, self._all, [self.queries, *asked]),
             (self.known, self._changed, asked),
         ):
-            called = self.access.of_anyone(act, self.said, {self.table: gr.update(visible=False)})
-            button.click(called, given, [self.said, self.table], **busy)
+            called = self.access.of_anyone(act, self.said, {self.table.drawn: gr.update(visible=False)})
+            button.click(called, given, [self.said, self.table.drawn], **busy)
 
     def _all(self, visit: Visit, text: str, a: str, b: str, language: str) -> Shown:
         queries = [line for line in text.splitlines() if line.strip()]
@@ -77,4 +77,4 @@ class ManyQueries:
         return self._shown(line, self.table.of(words.many_rows(compared, visit.say), visit.say))
 
     def _shown(self, line: str, table: str = "") -> Shown:
-        return {self.said: line, self.table: gr.update(value=table, visible=bool(table))}
+        return {self.said: line, self.table.drawn: gr.update(value=table, visible=bool(table))}

@@ -64,14 +64,14 @@ class _DataTab:
 
     @property
     def _around(self) -> list[Any]:
-        return [self.about, self.removing, self.table, self.overview]
+        return [self.about, self.removing, self.table.drawn, self.overview]
 
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
         of_admin, quietly = self.access.of_admin, {**AT_ONCE, "show_progress": "hidden"}
-        waiting = [self.held_line, self.held]
+        waiting = [self.held_line, self.held.drawn]
         things = [self.first, self.things_line, self.things, self.before, self.after]
-        opened = [self.overview, self.table, self.built_in, *waiting, self.one.table, *things]
+        opened = [self.overview, self.table.drawn, self.built_in, *waiting, self.one.table.drawn, *things]
         tab.select(of_admin(self._opened, self.overview), None, opened, **quietly)
         one = [self.about, self.removing, *self.pairs.components, *self.word.components]
         missing = {self.chosen: "", self.removing: gr.update(visible=False)}
@@ -93,7 +93,7 @@ class _DataTab:
     # Looking
 
     def _opened(self, visit: Visit) -> Shown:
-        listed = {self.one.table: self.one.listed(visit)}
+        listed = {self.one.table.drawn: self.one.listed(visit)}
         built_in = {self.built_in: data_words.built_in_view(visit.desk.status(probes=True), visit.say)}
         return {**self._all(visit), **self._waiting(visit), **built_in, **listed, **self._things(visit, 0)}
 
@@ -103,7 +103,7 @@ class _DataTab:
         listed = self.held.of(data_words.held_rows(found.rows, say), say)
         return {
             self.held_line: data_words.held_line(found.total, len(found.rows), say),
-            self.held: gr.update(value=listed, visible=bool(found.rows)),
+            self.held.drawn: gr.update(value=listed, visible=bool(found.rows)),
         }
 
     def _all(self, visit: Visit) -> Shown:
@@ -116,7 +116,7 @@ class _DataTab:
             self.overview: data_words.overview(
                 status.chunks, status.counts["gallery"], len(held.chunks), held.total, say
             ),
-            self.table: self.table.of(rows, say),
+            self.table.drawn: self.table.of(rows, say),
         }
 
     def _select(self, visit: Visit, cells: list[str]) -> Shown:

@@ -71,19 +71,19 @@ class _FeedbackTab:
         """Connects the components with what happens on them."""
         of_admin, on_row = self.access.of_admin, self.access.on_row
         proposal = [self.proposed, self.pair_grid, self.pairs, self.take]
-        everything = [*proposal, self.votes, self.said, self.table, self.pins]
+        everything = [*proposal, self.votes, self.said, self.table.drawn, self.pins.drawn]
         everything_of = of_admin(self._everything, self.proposed)
         tab.select(everything_of, None, everything, show_progress="hidden", **AT_ONCE)
         one = [self.chosen, self.about, self.grid, self.number, self.pictures, self.picture]
         missing = {self.chosen: gr.update(visible=True), self.number: 0, self.pictures: [], self.picture: ""}
         self.table.connect(on_row(self._choose, self.about, missing), [], one)
         self.grid.select(self._pick, [self.pictures], [self.picture], show_progress="hidden", **AT_ONCE)
-        pinned = [self.about, self.pins]
+        pinned = [self.about, self.pins.drawn]
         self.pin.click(of_admin(self._pin, self.about), [self.number, self.picture], pinned, **AT_ONCE)
         canary = [self.canary_said, self.take_away, self.canary]
         self.pins.connect(on_row(self._choose_canary, self.canary_said), [], canary)
         remove = of_admin(self._remove_canary, self.canary_said)
-        self.take_away.click(remove, [self.canary], [*canary, self.pins], **AT_ONCE)
+        self.take_away.click(remove, [self.canary], [*canary, self.pins.drawn], **AT_ONCE)
         taken = [self.proposed, self.take]
         self.take.click(of_admin(self._take, self.proposed), [self.pairs], taken, **AT_ONCE)
 
@@ -93,12 +93,12 @@ class _FeedbackTab:
             **self._proposal(visit),
             self.votes: drawn(words.votes_view(found.votes, say)),
             self.said: words.said_line(len(found.feedback), say),
-            self.table: self.table.of(words.rows(found.feedback, say), say),
+            self.table.drawn: self.table.of(words.rows(found.feedback, say), say),
             **self._pins(visit),
         }
 
     def _pins(self, visit: Visit) -> Shown:
-        return {self.pins: self.pins.of(words.pin_rows(visit.desk.canaries()), visit.say)}
+        return {self.pins.drawn: self.pins.of(words.pin_rows(visit.desk.canaries()), visit.say)}
 
     def _proposal(self, visit: Visit) -> Shown:
         found, say = visit.desk.proposal(), visit.say

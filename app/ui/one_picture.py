@@ -58,7 +58,7 @@ class OnePicture:
 
     def connect(self, private: dict[str, Any]) -> None:
         """Connects them with what happens on them."""
-        of_admin, shown = self.access.of_admin, [self.view, self.said, self.table]
+        of_admin, shown = self.access.of_admin, [self.view, self.said, self.table.drawn]
         look = of_admin(self._look, self.said, {self.view: ""})
         gr.on([self.look.click, self.name.submit], look, [self.name], shown, **private)
         for button, act in ((self.out, self._take_out), (self.back, self._put_back)):
@@ -73,7 +73,7 @@ class OnePicture:
         return gr.update(value=self.table.of(rows(found), visit.say), visible=bool(found))
 
     def _look(self, visit: Visit, name: str) -> Shown:
-        return {self.view: _view(visit, name), self.said: "", self.table: self.listed(visit)}
+        return {self.view: _view(visit, name), self.said: "", self.table.drawn: self.listed(visit)}
 
     def _chosen(self, visit: Visit, cells: list[str]) -> Shown:
         return {self.name: cells[0], **self._look(visit, cells[0])}
@@ -98,7 +98,7 @@ class OnePicture:
         except OWN_ERRORS:  # its chunk was withdrawn meanwhile, and nothing is to be seen
             view = ""
         said = f"**{visit.say.said(done if result.changed else nothing)}**"
-        return {self.view: view, self.said: said, self.table: self.listed(visit), self.why: ""}
+        return {self.view: view, self.said: said, self.table.drawn: self.listed(visit), self.why: ""}
 
 
 def _view(visit: Visit, name: str) -> str:

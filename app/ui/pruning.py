@@ -52,7 +52,7 @@ class Pruning:
             listed: returns what they list now.
         """
         self._listed = listed
-        own = [self.planned, self.said, self.table, self.go]
+        own = [self.planned, self.said, self.table.drawn, self.go]
         show = self.access.of_admin(self._show, self.said)
         self.show.click(show, [self.keep], own, **AT_ONCE)
         go = self.access.of_admin(self._prune, self.said)
@@ -64,7 +64,9 @@ class Pruning:
         return {
             self.planned: [one.release for one in plan.going],
             self.said: plan_line(plan, visit.say) if is_any else visit.say("There is nothing to prune."),
-            self.table: gr.update(visible=True, value=self.table.of(plan_rows(plan, visit.say), visit.say)),
+            self.table.drawn: gr.update(
+                visible=True, value=self.table.of(plan_rows(plan, visit.say), visit.say)
+            ),
             self.go: gr.update(visible=is_any),
         }
 
@@ -73,7 +75,7 @@ class Pruning:
         return {
             self.planned: [],
             self.said: plan_line(done, visit.say),
-            self.table: gr.update(visible=False),
+            self.table.drawn: gr.update(visible=False),
             self.go: gr.update(visible=False),
             **self._listed(visit),
         }

@@ -14,14 +14,13 @@ from app.ui.events import AT_ONCE
 from app.ui.words import Words
 
 
-class ReadTable(gr.Markdown):
-    """The component; its value is what `of` returns.
+class ReadTable:
+    """The table.
 
     Attributes:
+        drawn: the component that shows it; its value is what `of` returns.
         picked: of one to choose from, a hidden field: `pages.js` writes into it which row was pressed.
     """
-
-    is_template = True  # for Gradio it is a Markdown
 
     def __init__(
         self,
@@ -43,7 +42,7 @@ class ReadTable(gr.Markdown):
             height: pixels beyond which it scrolls.
             visible: whether it is there from the start.
         """
-        super().__init__(
+        self.drawn: gr.Markdown = gr.Markdown(
             "",
             sanitize_html=False,
             latex_delimiters=[],

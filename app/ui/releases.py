@@ -82,7 +82,7 @@ class _ReleasesTab:
     def connect(self, blocks: gr.Blocks, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
         of_admin, given = self.access.of_admin, [self.chosen, self.why]
-        rows = [self.lineage, self.table, self.history, self.pin, self.unpin]
+        rows = [self.lineage, self.table.drawn, self.history.drawn, self.pin, self.unpin]
         after = [self.said, self.promote, self.reject, self.why, *self.accept.components, *rows]
         accept = of_admin(self._accept, self.said)
         self.accept.yes.click(accept, [self.chosen, self.accept.why], after, **AT_ONCE)
@@ -100,9 +100,9 @@ class _ReleasesTab:
         select = self.access.on_row(self._select, self.said, self._nothing)
         selected = [self.chosen, self.said, *buttons, *told, *self.accept.components]
         self.table.connect(select, [], selected)
-        listed = of_admin(lambda visit: {self.table: self._listed(visit)}, self.said)
+        listed = of_admin(lambda visit: {self.table.drawn: self._listed(visit)}, self.said)
         for pressed in self.shadow.connect(self.chosen, self.why):
-            pressed.then(listed, None, [self.table, self.said], show_progress="hidden", **AT_ONCE)
+            pressed.then(listed, None, [self.table.drawn, self.said], show_progress="hidden", **AT_ONCE)
         self.two.connect()
         self.travelling.connect(self.chosen, rows, self._rows)
         self.pruning.connect(self.why, rows, self._rows)
@@ -131,8 +131,8 @@ class _ReleasesTab:
         history = wording.history_rows(lineage, say)
         return {
             self.lineage: gr.update(value=held + drawn, visible=bool(drawn)),
-            self.table: self._listed(visit),
-            self.history: self.history.of(history, say),
+            self.table.drawn: self._listed(visit),
+            self.history.drawn: self.history.of(history, say),
             self.pin: gr.update(visible=pinned is None),
             self.unpin: gr.update(visible=pinned is not None),
         }

@@ -57,7 +57,7 @@ class _SystemTab:
     def connect(self, tab: gr.Tab) -> None:
         """Connects the components with what happens on them."""
         of_admin, quietly = self.access.of_admin, {**AT_ONCE, "show_progress": "hidden"}
-        doctor = [self.line, self.found, self.look, self.quick, self.timer, self.jobs]
+        doctor = [self.line, self.found, self.look, self.quick, self.timer, self.jobs.drawn]
         opened = [*doctor, self.log, self.settings]
         tab.select(of_admin(self._opened, self.line), None, opened, **quietly)
         for button, every_byte in ((self.look, True), (self.quick, False)):
@@ -70,7 +70,7 @@ class _SystemTab:
         select = self.access.on_row(self._select, self.about, missing)
         self.jobs.connect(select, [], one_job)
         for button, act in ((self.cancel, self._stop), (self.resume, self._go_on)):
-            button.click(of_admin(act, self.about), [self.chosen], [*one_job, self.jobs], **AT_ONCE)
+            button.click(of_admin(act, self.about), [self.chosen], [*one_job, self.jobs.drawn], **AT_ONCE)
 
     def _opened(self, visit: Visit) -> Shown:
         lines, settings = visit.desk.log(_LOG_LINES), visit.desk.settings()
@@ -104,7 +104,7 @@ class _SystemTab:
 
     def _listed(self, visit: Visit, jobs: Sequence[JobRecord]) -> Shown:
         rows = system_words.job_rows(jobs[:_JOBS_SHOWN], visit.say)
-        return {self.jobs: self.jobs.of(rows, visit.say)}
+        return {self.jobs.drawn: self.jobs.of(rows, visit.say)}
 
     def _select(self, visit: Visit, cells: list[str]) -> Shown:
         return self._shown(visit, str(cells[0]))

@@ -57,7 +57,7 @@ def test_check_shows_findings_standing_and_next_steps(home: Path) -> None:
         workspace.catalog.set_standing(chunk, "held", by="checks", why="row shift")
     said = run("check", chunk[:6], home=home).stdout
     for expected in (
-        "Standing: held",
+        "Status: held",
         "By checks",
         "HOLD  row shift",
         "offset 1",

@@ -34,6 +34,7 @@ SAME = {
         "Chunk",
     },
     "fr": {
+        "validation",
         "installation",
         "commit",
         "commits",

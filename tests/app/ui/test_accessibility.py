@@ -122,7 +122,7 @@ def test_teaching(server: Served, walked: Page, looks: Looks) -> None:
     expect(walked.locator("#go-on")).to_be_enabled()
     settle(walked)
     walked.click("#go-on")
-    expect(walked.locator("#strategy-explained")).to_contain_text("What it will take")
+    expect(walked.locator("#strategy-explained")).to_contain_text("Estimate")
     walked.get_by_text("Options", exact=True).click()
     settle(walked)
     assert found_wrong(walked, looks) == []
@@ -137,8 +137,8 @@ def test_releases(server: Served, walked: Page, looks: Looks) -> None:
     assert found_wrong(walked, looks) == []
     for closed in (
         "How two releases differ",
-        "Carry a release to another home",
-        "History: what was live",
+        "Export or import a release",
+        "History of the live release",
     ):
         walked.get_by_text(closed).click()
         settle(walked)
@@ -157,7 +157,7 @@ def test_data(judged: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{judged.url}/admin/")
     walked.get_by_role("tab", name="Data").click()
     walked.locator("#chunks td").first.click()
-    expect(walked.locator("#chunk-about")).to_contain_text("Standing: held")
+    expect(walked.locator("#chunk-about")).to_contain_text("Status: held")
     walked.get_by_text("Held rows").click()
     walked.get_by_text("Take out or put back a picture").click()
     walked.get_by_text("Near-duplicates").click()
@@ -172,7 +172,7 @@ def test_system(judged: Served, walked: Page, looks: Looks) -> None:
             job = client.post("/v1/doctor", json={}).json()["id"]
         assert judged.ended(job).state == "succeeded"
     walked.get_by_role("tab", name="System").click()
-    expect(walked.locator("#doctor-said")).not_to_contain_text("Nobody has looked")
+    expect(walked.locator("#doctor-said")).not_to_contain_text("Not checked yet")
     walked.locator("#jobs td").filter(has_text="j1").first.click()
     expect(walked.locator("#job-about")).to_contain_text("Update j1: rejected")
     walked.get_by_text("Server log").click()
@@ -194,7 +194,7 @@ def test_quality(measured: Served, walked: Page, looks: Looks) -> None:
     walked.click("#drift button.label-wrap")
     walked.click("#drift-measure")
     walked.wait_for_selector("#drift-table td")
-    walked.get_by_role("button", name="What there is to learn from").click()
+    walked.get_by_role("button", name="Training and test material").click()
     walked.wait_for_selector("#quality-coverage td")
     settle(walked)
     assert found_wrong(walked, looks) == []

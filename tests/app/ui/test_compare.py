@@ -106,7 +106,7 @@ def _votes(for_a: int, for_b: int, share: float | None, low: float | None, high:
 def test_an_interval_that_holds_the_middle_tells_nobody_apart() -> None:
     unsure = compare_words.votes_line(_votes(1, 2, 66.7, 20.8, 93.9))
     assert "2 of 3 votes preferred r2-b to r1-a: 67 %, 95 % interval 21 to 94 %" in unsure
-    assert "not yet tell them apart" in unsure
+    assert "not enough to tell them apart" in unsure
     assert "1 tie, 2 both bad" in unsure
     assert "apart" not in compare_words.votes_line(_votes(1, 30, 97.0, 84.0, 99.0))
-    assert "Nobody has preferred" in compare_words.votes_line(_votes(0, 0, None, None, None))
+    assert "No votes between" in compare_words.votes_line(_votes(0, 0, None, None, None))

@@ -87,7 +87,7 @@ def test_a_canary_is_taken_away(measured: Served, judging: Page) -> None:
     expect(page.locator("#canary-said")).to_contain_text("“<i>a canary</i>” in English")
     settle(page)
     page.click("#canary-remove")
-    expect(page.locator("#canary-said")).to_contain_text("is no canary any more")
+    expect(page.locator("#canary-said")).to_contain_text("is no longer a canary")
     expect(page.locator("#canaries")).not_to_contain_text("a canary")
     assert "<i>a canary</i>" not in {one.query for one in catalog.pins()}
     does_not_overflow(page)

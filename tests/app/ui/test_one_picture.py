@@ -48,7 +48,7 @@ def test_a_person_takes_a_picture_out_and_puts_it_back(server: Served, page: Pag
     expect(page.locator("#picture-said")).to_contain_text("Say why")
     page.fill("#picture-why input, #picture-why textarea", "she <b>asked</b> for it")
     _press(page, "out")
-    expect(page.locator("#picture-said")).to_contain_text("nothing shows it any more")
+    expect(page.locator("#picture-said")).to_contain_text("no longer shown anywhere")
     expect(page.locator("#picture-view")).to_contain_text("she <b>asked</b> for it")
     expect(page.locator("#withheld")).to_contain_text(image_id[:24])
     with server.client() as client:

@@ -36,7 +36,7 @@ def test_a_pressed_cell_shows_the_captions_that_moved_with_their_pictures(
     cell = page.locator("#quality-change button").first
     cell.focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#quality-moved")).to_contain_text("Looked up just now")
+    expect(page.locator("#quality-moved")).to_contain_text("Measured just now")
     settle(page)
     is_drawn(page, "#quality-cards img")
     does_not_overflow(page)

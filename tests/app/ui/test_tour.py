@@ -125,7 +125,7 @@ def test_quality(toured: Served, walking: Page) -> None:
 def test_data(toured: Served, walking: Page) -> None:
     _go(walking, f"{toured.url}/admin/", "Data")
     walking.locator("#chunks td").first.click()
-    expect(walking.locator("#chunk-about")).to_contain_text("Standing")
+    expect(walking.locator("#chunk-about")).to_contain_text("Status")
     assert _broken(walking, "data") == []
 
 

@@ -148,7 +148,7 @@ def test_a_release_of_another_home_is_taken_in_on_the_page(fresh: Served, page: 
     open_page(page, f"{fresh.url}/admin/")
     page.get_by_role("tab", name="Releases").click()
     settle(page)
-    page.get_by_text("Carry a release to another home").click()
+    page.get_by_text("Export or import a release").click()
     page.set_input_files("#package input[type=file]", str(sent.path))
     expect(page.locator("#package")).to_contain_text(sent.path.stem[:6])
     page.fill("#package-sha256 textarea, #package-sha256 input", "f" * 64)
@@ -183,7 +183,7 @@ def _teach(page: Page, strategy: str, options: dict[str, str]) -> None:
     """Chooses how, reads what it will take, starts, watches, and waits for the verdict."""
     page.click("#go-on")
     expect(page.locator("#strategy-explained")).to_contain_text("is recommended")
-    expect(page.locator("#strategy-explained")).to_contain_text("What it will take")
+    expect(page.locator("#strategy-explained")).to_contain_text("Estimate")
     choose(page, "#strategy", strategy)
     if not page.locator("#options [role=gridcell]").first.is_visible():
         page.locator("button.label-wrap").filter(has_text="Options").first.click()
