@@ -17,7 +17,7 @@ from app.ui.words import ENGLISH, Words
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 _SPACE = re.compile(r"\s+")
 
-_VOID = frozenset({"br", "hr", "img"})  # elements that have no end
+_VOID = frozenset({"br", "hr", "img", "input"})  # elements that have no end
 Attribute = str | float | None
 
 

@@ -29,12 +29,6 @@
       svg.setAttribute("aria-label", svg.querySelector("title")?.textContent ?? "");
     });
 
-  // Gradio names the lock above a column that cannot be changed, and does not say that it is a picture.
-  const nameLocks = () =>
-    document
-      .querySelectorAll(":is([role=columnheader], th) div[aria-label]:not([role])")
-      .forEach((lock) => lock.setAttribute("role", "img"));
-
   // Words are read in the direction of their own script, whatever that of the page is.
   const direct = () =>
     document.querySelectorAll("textarea, input[type=text]").forEach((box) => {
@@ -90,6 +84,21 @@
     items[to].focus();
   };
 
+  const tell = (field, value) => {
+    field.value = value;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+
+  // Of the form of a strategy's options the server is told what a person changed.
+  const choose = (event) => {
+    if (!event.target.dataset.option) return;
+    const changed = {};
+    for (const box of event.target.closest(".option-form").querySelectorAll("[data-option]"))
+      if (box.value.trim() !== box.dataset.default) changed[box.dataset.option] = box.value.trim();
+    tell(document.querySelector("#options-given :is(textarea, input)"), JSON.stringify(changed));
+  };
+  document.addEventListener("input", choose);
+
   // A cell of a table that was drawn on the server says which it is; a hidden field tells the server that it was pressed.
   let pressed = 0;
   const pick = (event) => {
@@ -100,8 +109,7 @@
     pressed += 1;
     for (const other of button.parentElement.querySelectorAll(".chosen")) other.classList.remove("chosen");
     button.classList.add("chosen");
-    field.value = `${button.dataset.pick}#${pressed}`;
-    field.dispatchEvent(new Event("input", { bubbles: true }));
+    tell(field, `${button.dataset.pick}#${pressed}`);
   };
   document.addEventListener("click", pick);
 
@@ -112,7 +120,6 @@
     notePictures();
     reachTables();
     nameDrawings();
-    nameLocks();
     direct();
   };
   new MutationObserver(look).observe(document.documentElement, { childList: true, subtree: true, characterData: true });

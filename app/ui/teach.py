@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import gradio as gr
@@ -11,15 +10,14 @@ from app.desk.jobs import StartUpdate
 from app.desk.troubles import OWN_ERRORS
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
+from app.ui.option_form import OptionForm, chosen
 from app.ui.parts import text
 from app.ui.wording import escaped
-from app.ui.words import Words, filled
+from app.ui.words import Words
 from app.words import strategies as strategy_words
 from app.words.forecast import forecast_sentences
 from ingest.records import JobRecord
 from model_updates.strategies import DEFAULT_STRATEGY, STRATEGIES, strategy_named
-
-OPTION_HEADERS = ["option", "value"]
 
 
 class TeachStep:
@@ -43,33 +41,30 @@ class TeachStep:
                     label="Reason", placeholder="Saved in the history", max_length=500, elem_id="teach-why"
                 )
             with gr.Column(scale=2, min_width=260), gr.Accordion("Options", open=False):
-                self.options = gr.Dataframe(
-                    headers=OPTION_HEADERS,
-                    static_columns=[0],
-                    interactive=True,
-                    type="array",
-                    show_label=False,
-                    elem_id="options",
-                )
+                self.options = OptionForm()
                 self.seed = gr.Number(0, label="Seed", precision=0, minimum=0)
         self.begin = gr.Button("Start", variant="primary", interactive=False, elem_id="start")
 
     @property
     def components(self) -> list[Any]:
         """What `chosen` fills."""
-        return [self.strategy, self.explained, self.options, self.begin]
+        return [self.strategy, self.explained, *self._form, self.begin]
+
+    @property
+    def _form(self) -> list[Any]:
+        return [self.options.drawn, self.options.given]
 
     @property
     def asked(self) -> list[Any]:
         """What `start` is given after the chunk, in its order."""
-        return [self.strategy, self.options, self.seed, self.at_once, self.why]
+        return [self.strategy, self.options.given, self.seed, self.at_once, self.why]
 
     def connect(self, chunk: gr.State) -> None:
         """Connects the menu; `chunk` is the id of the one that is to teach."""
         self.strategy.input(
             self.access.of_admin(self._explained, self.explained),
             [chunk, self.strategy],
-            [self.explained, self.options],
+            [self.explained, *self._form],
             show_progress="hidden",
             **AT_ONCE,
         )
@@ -91,18 +86,20 @@ class TeachStep:
         visit: Visit,
         chunk: str,
         name: str,
-        options: list[list[str]],
+        options: str,
         seed: float,
         at_once: bool,
         why: str,
     ) -> JobRecord:
         """Starts the update that was asked for; errors as `Desk.update`."""
-        # Only what was changed is passed on: a default may depend on the encoder.
-        usual = dict(_defaults(name))
-        changed = {str(key): str(value) for key, value in options if str(value) != usual.get(str(key))}
         return visit.desk.update(
             StartUpdate(
-                chunk=chunk, strategy=name, options=changed, seed=int(seed or 0), promote=at_once, why=why
+                chunk=chunk,
+                strategy=name,
+                options=chosen(options),
+                seed=int(seed or 0),
+                promote=at_once,
+                why=why,
             )
         )
 
@@ -117,7 +114,7 @@ class TeachStep:
         )
         return {
             self.explained: "\n\n".join([escaped(say.said(strategy.summary)), *foreseen, facts]),
-            self.options: filled(OPTION_HEADERS, _defaults(name), say),
+            **self.options.of(name, say),
         }
 
 
@@ -139,9 +136,3 @@ def _foreseen(visit: Visit, asked: StartUpdate) -> tuple[str, list[str]]:
         lines.append(f"**{say('It does not fit this chunk:')}** {escaped(say.said(found.misfit))}.")
     said = " ".join(map(say.said, forecast_sentences(found)))
     return found.strategy, [*lines, f"**{say('Estimate:')}** {escaped(said)}"]
-
-
-def _defaults(name: str) -> list[list[str]]:
-    """Returns a strategy's options, each with its default."""
-    defaults = strategy_named(name).Options()
-    return [[option.name, str(getattr(defaults, option.name))] for option in dataclasses.fields(defaults)]

@@ -15,9 +15,8 @@ from app.ui.check import CheckStep
 from app.ui.decide import DECIDE, DecideStep
 from app.ui.events import AT_ONCE
 from app.ui.running import RunView, is_over, open_job
-from app.ui.teach import OPTION_HEADERS, TeachStep
+from app.ui.teach import TeachStep
 from app.ui.upload import UploadStep
-from app.ui.words import filled
 from ingest.records import JobRecord
 
 UPLOAD, CHECK, TEACH = range(DECIDE)
@@ -79,7 +78,7 @@ class _UpdateTab:
         self.decide.connect(self.teach.why)
         past = [said, self.steps, *self.decide.components]
         self.read.click(of_admin(self._read_past, said), [self.past], past, **AT_ONCE)
-        found = [self.known, self.past, self.teach.options, *watched, self.steps]
+        found = [self.known, self.past, *watched, self.steps]
         blocks.load(of_admin(self._resume, progress), None, found, show_progress="hidden", **AT_ONCE)
 
     # What happens
@@ -131,7 +130,6 @@ class _UpdateTab:
         menus = {
             self.known: gr.update(choices=chunks),
             self.past: self._past(visit),
-            self.teach.options: filled(OPTION_HEADERS, [], visit.say),
         }
         job = open_job(visit.desk.jobs())
         if job is None:

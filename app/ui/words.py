@@ -7,7 +7,6 @@ a function says is translated here, by the languages that the browser states.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
 from typing import Any
 
 import gradio as gr
@@ -59,17 +58,6 @@ def translate(blocks: gr.Blocks) -> None:
             english = getattr(component, name, None)
             if isinstance(english, str) and any(Words(tag).said(english) != english for tag in LANGUAGES):
                 setattr(component, name, str(label(english)))
-
-
-def filled(headers: Sequence[str], rows: Sequence[Sequence[str]], say: Words) -> dict[str, Any]:
-    """Returns what a `gr.Dataframe` is to show; its headers are a list, which the browser does not translate.
-
-    Args:
-        headers: in English, as the component was drawn with.
-        rows: a cell for each header.
-        say: the words.
-    """
-    return {"headers": [say.header(one) for one in headers], "data": rows}
 
 
 def words_of(request: gr.Request) -> Words:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from app.ui.words import BASE, Words, filled
+from app.ui.words import BASE, Words
 from app.ui.words import LANGUAGES as SPOKEN
 from app.words.catalogue import Messages, messages
 from app.words.extraction import described_texts, headers, marked, trees
@@ -89,8 +89,7 @@ def table(heads: Sequence[str], rows: Callable[[Words], Sequence[Sequence[str]]]
     """Returns what draws a table of data: its headers and cells, a line each."""
 
     def draw(say: Words) -> str:
-        shown = filled(heads, rows(say), say)
-        return "\n".join([*shown["headers"], *(cell for row in shown["data"] for cell in row)])
+        return "\n".join([*map(say.header, heads), *(cell for row in rows(say) for cell in row)])
 
     return draw
 
