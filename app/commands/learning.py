@@ -204,7 +204,11 @@ def gate(
     """Show why an update passed, or did not."""
     from app.words.gate import gate_parts
     from app.words.own_report import shown_report
+    from app.words.verdict import verdict_sentences
 
     found = desk.job_verdict(name) if name[:1] == "j" else desk.release(name).judged
     report = found.gate if found.gate is None or probes else shown_report(found.gate)
-    return found, found.sentence, *(gate_parts(report, messages.console().width) if report else ())
+    if report is None:
+        return found, found.sentence
+    told = messages.plain(" ".join(verdict_sentences(report)))
+    return found, told, "", found.sentence, *gate_parts(report, messages.console().width)

@@ -4,11 +4,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from app.desk.probes import DOMAIN
 from app.home.workspace import Workspace
-from model_updates.gate.report import GateReport, QueryChange, Verdict
+from app.learning.gained_words import gained_words
+from model_updates.gate.report import GateReport, GateRow, QueryChange, Verdict
 from model_updates.measurement import HeldOut, Results, Side, first_pictures
 
 MOST = 10  # lost ones, and won ones
+DEPTH = 10  # among so many a picture counts as found
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,10 @@ def with_examples(
     candidate: Results,
     side: Side,
 ) -> GateReport:
-    """Returns a report with the captions that lost and won most, each caption in one view.
+    """Returns a report with the captions that lost and won most, each in one view, and what those that won share.
 
-    Lost ones of slices that decided the verdict come first, won ones of what was taught; within these, those whose
-    picture moved by the largest factor.
+    Captions of the built-in checks come last, which are nobody's own. Of the others, lost ones of slices that decided
+    the verdict come first, won ones of what was taught; within these, those whose picture moved by the largest factor.
     """
     decided = {
         (row.slice, row.view, row.role)
@@ -51,23 +54,42 @@ def with_examples(
     }
     moved = [change for one in slices for change in changes(one, live, candidate)]
 
+    def is_built_in(change: CaptionMove) -> bool:
+        return change.held_out.key.domain == DOMAIN
+
     def decides(change: CaptionMove) -> bool:
         one = change.held_out
         return (str(one.key), str(one.view), "new" if one.is_new else "kept") in decided
 
     lost = sorted(
         (change for change in moved if change.times > 0),
-        key=lambda change: (not decides(change), -change.times, change.caption),
+        key=lambda change: (is_built_in(change), not decides(change), -change.times, change.caption),
     )
     won = sorted(
         (change for change in moved if change.times < 0),
-        key=lambda change: (not change.held_out.is_new, change.times, change.caption),
+        key=lambda change: (is_built_in(change), not change.held_out.is_new, change.times, change.caption),
     )
     return replace(
         report,
+        rows=_with_words(report.rows, slices, live, candidate),
         lost=described(workspace, first_each(lost), side),
         won=described(workspace, first_each(won), side),
     )
+
+
+def _with_words(
+    rows: Sequence[GateRow], slices: Sequence[HeldOut], live: Results, candidate: Results
+) -> tuple[GateRow, ...]:
+    words = {}
+    for one in slices:
+        before, after = live.get(one.measured), candidate.get(one.measured)
+        if before is not None and after is not None:
+            texts = [text for _, text in one.captions]
+            role = "new" if one.is_new else "kept"
+            words[str(one.key), str(one.view), role] = gained_words(
+                texts, before.text_ranks < DEPTH, after.text_ranks < DEPTH, one.key.language
+            )
+    return tuple(replace(row, words=words.get((row.slice, row.view, row.role), ())) for row in rows)
 
 
 def changes(held_out: HeldOut, live: Results, candidate: Results) -> Iterable[CaptionMove]:

@@ -4,15 +4,13 @@ from app.desk.errors import UsageProblem
 from app.desk.operation import grown
 from app.desk.verdicts import MovedCaption, SliceMoves
 from app.home.workspace import Workspace
-from app.learning.examples import CaptionMove, changes, described, first_each
+from app.learning.examples import DEPTH, CaptionMove, changes, described, first_each
 from app.learning.past import side_of
 from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey
 from ingest.sentence import phrase
 from model_updates.evaluation import SliceResult, View
 from model_updates.measurement import measure_views
-
-_DEPTH = 10
 
 
 def slice_moves(
@@ -67,7 +65,7 @@ def slice_moves(
 
 
 def _found(result: SliceResult) -> int:
-    return int((result.text_ranks < _DEPTH).sum())
+    return int((result.text_ranks < DEPTH).sum())
 
 
 def _furthest(change: CaptionMove) -> tuple[float, tuple[str, str]]:

@@ -14,6 +14,7 @@ from app.ui.report_words import release_word_line
 from app.ui.wording import escaped
 from app.ui.words import ENGLISH, Words
 from app.words import gate as gate_words
+from app.words.own_report import shown_report
 from ingest.release_words import ReleaseWord
 
 
@@ -58,13 +59,13 @@ class Acceptance:
 def accepted_view(found: ReleaseDetail, word: ReleaseWord | None, say: Words = ENGLISH) -> str:
     """Returns what whoever makes a release live accepts: what is lost on which slices; empty where that is nothing."""
     parts = []
-    gate = found.judged.gate
+    gate = None if found.judged.gate is None else shown_report(found.judged.gate)
     if found.verdict == "review" and gate is not None:
         parts.append(say("**The gate asks for your decision on {release}.**", release=escaped(found.id)))
         parts.append(escaped(say.said(gate.first_reason)))
         if owed := gate_words.debts(gate):
             parts.append(say("Making it live accepts these losses, in points:"))
-            parts.append("\n".join(f"- {escaped(one)}" for one in owed))
+            parts.append("\n".join(f"- {escaped(say.said(one))}" for one in owed))
         else:
             parts.append(
                 say("Nothing known is lost, but it is not certain that it learned what it was taught.")

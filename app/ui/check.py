@@ -23,30 +23,36 @@ _TEACHABLE = {"new", "accepted", "rejected"}
 
 
 class CheckStep:
-    """The components of the step, and what happens on them."""
+    """The components of the step, and what happens on them: a verdict and its button, and below, folded, the rest."""
 
     def __init__(self, access: Access) -> None:
         """Draws the step; call inside it."""
-        self.summary = text("report-summary", "tables", phrase("No chunk is chosen yet."))
-        self.cards = [text(f"finding-{n}", "finding", visible=False) for n in range(MOST_CARDS)]
-        self.held = HeldPairs(access)
-        self.word = PersonsWord(access)
-        headers = update_words.REPORT_HEADERS
-        self.rows = ReadTable("report-rows", phrase("Held and rejected"), headers, height=360, visible=False)
-        with gr.Row():
-            self.download = gr.Button("Download the report (CSV)", visible=False, elem_id="report-csv")
-            self.go_on = gr.Button(
-                "Choose how to teach it", variant="primary", interactive=False, elem_id="go-on"
+        self.verdict = text("check-verdict", "verdict check", phrase("No chunk is chosen yet."))
+        self.go_on = gr.Button(
+            "Choose how to teach it", variant="primary", interactive=False, elem_id="go-on"
+        )
+        with gr.Accordion("Your word on this chunk", open=False, visible=False) as self.speaking:
+            self.word = PersonsWord(access)
+        with gr.Accordion("What the checks found", open=False, visible=False) as self.found:
+            self.cards = [text(f"finding-{n}", "finding", visible=False) for n in range(MOST_CARDS)]
+        self.held = HeldPairs(access, is_open=False)
+        with gr.Accordion("What was taken in", open=False, visible=False) as self.taken:
+            self.summary = text("report-summary", "tables")
+            headers = update_words.REPORT_HEADERS
+            self.rows = ReadTable(
+                "report-rows", phrase("Held and rejected"), headers, height=360, visible=False
             )
+            self.download = gr.Button("Download the report (CSV)", visible=False, elem_id="report-csv")
 
     @property
     def components(self) -> list[Any]:
         """What `shown` fills."""
-        return [*self._facts, *self.held.components, *self.word.components]
+        folds = [self.speaking, self.found, self.taken]
+        return [*self._facts, *folds, *self.held.components, *self.word.components]
 
     @property
     def _facts(self) -> list[Any]:
-        return [self.summary, *self.cards, self.rows.drawn, self.download, self.go_on]
+        return [self.verdict, self.go_on, self.summary, *self.cards, self.rows.drawn, self.download]
 
     def connect(self, chunk: gr.State) -> None:
         """Connects the step; `chunk` is the id of the one that is shown."""
@@ -55,21 +61,31 @@ class CheckStep:
 
     def shown(self, visit: Visit, chunk: ChunkRecord, embedded: int | None = None) -> Shown:
         """Returns what the step shows of a chunk, and how many pictures were embedded, if that was just now."""
-        return {**self._about(visit, chunk, embedded), **self.word.shown(chunk)}
+        # What a person has to look at and to decide is open; all else is there for who wants it.
+        is_held = chunk.standing == "held"
+        folds = {fold: gr.update(visible=True, open=is_held) for fold in (self.speaking, self.found)}
+        return {
+            **self._about(visit, chunk, embedded),
+            **folds,
+            self.taken: gr.update(visible=True, open=False),
+            **self.word.shown(chunk),
+        }
 
     def _about(self, visit: Visit, chunk: ChunkRecord, embedded: int | None = None) -> Shown:
         return {**self._facts_of(visit, chunk, embedded), **self.held.shown(visit, chunk)}
 
     def _facts_of(self, visit: Visit, chunk: ChunkRecord, embedded: int | None = None) -> Shown:
-        say = visit.say
+        say, waiting = visit.say, visit.desk.put_aside(chunk.id).counts["waiting"]
         head = report_words.chunk_title(chunk, say), report_words.standing_view(chunk, say)
         rows = update_words.report_rows(chunk.report, say)
+        may_teach = chunk.standing in _TEACHABLE and chunk.can_teach
         return {
+            self.verdict: report_words.check_view(chunk, waiting, say),
+            self.go_on: gr.update(interactive=may_teach, visible=chunk.standing != "held"),
             self.summary: "## " + "\n\n".join([*head, update_words.intake_view(chunk.report, embedded, say)]),
             **dict(zip(self.cards, _cards(chunk, visit.base, say), strict=True)),
             self.rows.drawn: gr.update(value=self.rows.of(rows, say), visible=bool(rows)),
             self.download: gr.update(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),
-            self.go_on: gr.update(interactive=chunk.standing in _TEACHABLE and chunk.can_teach),
         }
 
 

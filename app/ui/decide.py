@@ -15,6 +15,7 @@ from app.ui.events import AT_ONCE
 from app.ui.gate_report import GateReportView
 from app.ui.parts import text
 from app.ui.report_words import release_word_line
+from app.ui.wall import Wall
 from app.ui.wording import escaped
 from app.words.forecast import compared_sentence
 from ingest.records import JobRecord
@@ -45,11 +46,14 @@ class DecideStep:
             self.reject = gr.Button("Reject", variant="stop", visible=False, elem_id="reject")
         self.accept = Acceptance("update")
         self.decided = text("decided", "status")
+        self.wall = Wall(access, "update")
+        self.report.draw_rest()
 
     @property
     def components(self) -> list[Any]:
         """What `shown` fills."""
-        return [*self.report.components, *self._choices, *self.accept.components, self.release, self.decided]
+        parts = [*self.report.components, *self._choices, *self.accept.components]
+        return [*parts, self.release, *self.wall.components, self.decided]
 
     @property
     def _choices(self) -> list[Any]:
@@ -59,6 +63,7 @@ class DecideStep:
         """Connects the buttons; `why` is the reason that is kept in the history."""
         given = [self.release, self.note, why]
         after = [self.decided, *self._choices, *self.accept.components]
+        self.wall.connect(self.release)
         accept = self.access.of_admin(self._accept, self.decided)
         self.accept.yes.click(accept, [self.release, self.accept.why], after, **AT_ONCE)
         for button, act in (
@@ -72,16 +77,18 @@ class DecideStep:
         """Returns what the step shows of an update that has ended."""
         judged = visit.desk.job_verdict(job.id)
         known = {one.id: one.live for one in visit.desk.releases()}
-        waits = job.result.get("commit") is None and known.get(judged.release or "") is False
+        is_live = known.get(judged.release or "")
+        waits = job.result.get("commit") is None and is_live is False
         passed = job.result.get("verdict") == "promote"
         label = phrase("Promote") if passed else phrase("Promote anyway")
         return {
-            **self.report.shown(judged, visit.base, visit.say),
+            **self.report.shown(judged, visit.base, visit.say, waits=waits, is_live=bool(is_live)),
             **dict.fromkeys(self._choices, gr.update(visible=waits)),
             self.note: gr.update(value="", visible=waits),
             self.promote: gr.update(value=visit.say.said(label), visible=waits),
             **self.accept.answered(),
             self.release: judged.release or "",
+            **self.wall.begun(),
             self.decided: self._outcome(visit, job, judged),
         }
 

@@ -8,9 +8,9 @@ from app.desk.opinions import Proposal, ProposedPair, Votes
 from app.ui.compare_words import votes_view as one_votes_view
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
-from app.ui.language_names import name_in
 from app.ui.wording import escaped, moment, thumbnail_url
 from app.ui.words import ENGLISH, Words
+from app.words.language_names import name_in
 from ingest.feedback import FeedbackRecord
 from ingest.records import Pin
 from ingest.sentence import phrase

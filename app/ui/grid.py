@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import gradio as gr
 
@@ -46,24 +45,3 @@ def shown(pictures: Sequence[Picture], *, visible: bool = True) -> gr.Gallery:
     """Returns the grid with pictures in it, none of them chosen."""
     items = [(one.thumbnail, f"{one.note}{BETWEEN}{one.words}") for one in pictures]
     return gr.Gallery(value=items, visible=visible, selected_index=None)
-
-
-def as_sent(pictures: Sequence[Picture], *, one_is_chosen: bool) -> gr.Gallery | list[dict[str, Any]]:
-    """Returns the grid's pictures, none of them chosen, for events that Gradio is told not to postprocess.
-
-    Gradio's own way makes a pool of threads for each answer, to read files; these are addresses, and there is nothing
-    to read. A property beside the value makes it build the grid and the description of itself anew. Both together
-    took half of what a page added to a search (docs/log.md, 2026-11-22).
-
-    Args:
-        pictures: to show.
-        one_is_chosen: whether one of those before them is marked as chosen, which only a property ends.
-    """
-    items = [
-        {
-            "image": {"path": one.thumbnail, "url": one.thumbnail, "meta": {"_type": "gradio.FileData"}},
-            "caption": f"{one.note}{BETWEEN}{one.words}",
-        }
-        for one in pictures
-    ]
-    return gr.Gallery(value=items, selected_index=None) if one_is_chosen else items  # type: ignore[arg-type]

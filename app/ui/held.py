@@ -23,12 +23,15 @@ _SHOWN = 12
 class HeldPairs:
     """The cards, the boxes to tick, and what happens on them; hidden while a chunk has no such pair."""
 
-    def __init__(self, access: Access, name: str = "") -> None:
+    def __init__(self, access: Access, name: str = "", *, is_open: bool = True) -> None:
         """Draws them; call where they are to stand. `name` begins their ids, where a page has them twice."""
         self.access = access
         self.first = gr.State(0)
         with gr.Accordion(
-            "Held and rejected pairs, with their pictures", visible=False, elem_id=f"{name}aside"
+            "Held and rejected pairs, with their pictures",
+            open=is_open,
+            visible=False,
+            elem_id=f"{name}aside",
         ) as self.box:
             gr.Markdown(held_words.HELP, elem_classes="notice")
             self.which = gr.Radio(
@@ -61,7 +64,7 @@ class HeldPairs:
             with gr.Row(visible=False) as self.buttons:
                 self.accept = gr.Button("Accept selected pairs", elem_id=f"{name}aside-accept")
                 self.leave = gr.Button("Leave out selected pairs", elem_id=f"{name}aside-leave")
-        self.said = text(f"{name}aside-said", "status")
+        self.said = text(f"{name}aside-said", "status", visible=False)
 
     @property
     def components(self) -> list[Any]:
@@ -86,7 +89,7 @@ class HeldPairs:
             self.which: gr.update(choices=choices, value=which),
             **self._page(visit, found, which, 0),
             self.why: "",
-            self.said: said,
+            self.said: gr.update(value=said, visible=bool(said)),
         }
 
     def connect(self, chunk: gr.State, around: Sequence[Any], about: About) -> None:

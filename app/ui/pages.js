@@ -113,6 +113,18 @@
   };
   document.addEventListener("click", pick);
 
+  // What this browser remembers of its searches is sent along where answers are compared; nobody keeps it.
+  const recall = () => {
+    const field = document.querySelector("[id$=-remembered] textarea, [id$=-remembered] input");
+    if (!field || field.value) return;
+    try {
+      field.value = localStorage.getItem("perennial.searches") || "[]";
+    } catch {
+      return; // a browser that keeps nothing
+    }
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+
   document.addEventListener("keydown", walk, true);
   const look = () => {
     speak();
@@ -121,6 +133,7 @@
     reachTables();
     nameDrawings();
     direct();
+    recall();
   };
   new MutationObserver(look).observe(document.documentElement, { childList: true, subtree: true, characterData: true });
 })();

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.desk.verdicts import AskedLanguages, QualityTable, SliceMoves
-from app.ui.language_names import name_in
 from app.ui.report_words import moved_cards
 from app.ui.wording import escaped
 from app.ui.words import ENGLISH, Words
+from app.words.language_names import name_in
 from ingest.captions import UNDETERMINED
 from ingest.sentence import phrase
 from model_updates.gate.report import points

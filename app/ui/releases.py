@@ -51,6 +51,7 @@ class _ReleasesTab:
         self._draw_actions()
         with gr.Column(visible=False) as self.report:
             self.judged = GateReportView("release", "")
+            self.judged.draw_rest()
             self.shadow = ShadowPart(access, shadow_share)
         self.two = TwoReleases(access)
         self.travelling = Travelling(access)
@@ -154,7 +155,9 @@ class _ReleasesTab:
             self.reject: gr.update(interactive=not found.live and not found.pruned),
             self.travelling.export: gr.update(interactive=not found.pruned),
             self.report: gr.update(visible=True),
-            **self.judged.shown(found.judged, visit.base, say),
+            **self.judged.shown(
+                found.judged, visit.base, say, waits=not found.live and not found.pruned, is_live=found.live
+            ),
             **self.shadow.shown(visit, found.id),
         }
 

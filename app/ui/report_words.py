@@ -10,6 +10,8 @@ from app.ui.words import ENGLISH, Words
 from app.words import chunk as chunk_words
 from app.words import gate as gate_words
 from app.words.gate import JudgedSlice
+from app.words.language_names import name_in
+from app.words.verdict import question, verdict_sentences
 from ingest.findings import Example, Finding, Outcome
 from ingest.records import ChunkRecord
 from ingest.release_words import ReleaseWord
@@ -32,33 +34,38 @@ _QUIET = {
 _HEADER = ("slice", "things", *gate_words.VIEWS, "best so far", "verdict")
 
 
-def verdict_view(judged: Judged, say: Words = ENGLISH) -> str:
-    """Returns the verdict in large, the sentence that decided, whose report it is, and the first word of each rule."""
+def verdict_view(judged: Judged, say: Words = ENGLISH, *, waits: bool = False, is_live: bool = False) -> str:
+    """Returns in large what changed and what is asked, then the gate's word and whose report it is.
+
+    Args:
+        judged: what the gate said, and of what.
+        say: the words.
+        waits: whether a person is asked to make it live.
+        is_live: whether it is.
+    """
     report = judged.gate
     if report is None:
         return escaped(say.said(judged.sentence))
-    lines = [
-        f"## {say.said(gate_words.VERDICTS[report.verdict])}",
-        f"**{escaped(say.said(gate_words.opening(report)))}**",
-        escaped(say.said(judged.sentence)),
-    ]
-    if report.attempts > 1:
-        lines.append(
-            say(
-                "{count} candidates were judged against this live version; they share the error rate.",
-                count=report.attempts,
-            )
-        )
-    return "\n\n".join([*lines, _rules(report, say)])
+    told = verdict_sentences(report, lambda language: name_in(language, say.language))
+    asked = question(report, waits=waits, is_live=is_live)
+    said = " ".join(escaped(say.said(one)) for one in (*told, asked))
+    mark = f"{gate_words.MARKS[report.verdict]} **{say.said(gate_words.VERDICTS[report.verdict])}**"
+    return f"## {said}\n\n{mark} · {escaped(say.said(judged.sentence))}"
 
 
 def reasons_view(report: GateReport, say: Words = ENGLISH) -> str:
-    """Returns every sentence of every rule."""
-    return "\n\n".join(
+    """Returns the sentence that decided, each rule's first one, and then every sentence of every rule."""
+    first = f"**{escaped(say.said(gate_words.opening(report)))}**"
+    attempts = say(
+        "{count} candidates were judged against this live version; they share the error rate.",
+        count=report.attempts,
+    )
+    every = "\n\n".join(
         f"**{escaped(say.said(rule.rule))}** ({say.said(str(rule.verdict))})\n\n"
         + _listed(rule.reasons or [phrase("Not checked.")], say)
         for rule in gate_words.rules(report)
     )
+    return "\n\n".join([first, *([attempts] if report.attempts > 1 else []), _rules(report, say), every])
 
 
 def steps_view(report: GateReport, say: Words = ENGLISH) -> str:
@@ -153,6 +160,12 @@ def quiet_view(found: Sequence[Finding], say: Words = ENGLISH) -> str:
         for one in found
     ]
     return "\n\n".join([f"### {say.said(_QUIET[found[0].outcome])}", *lines])
+
+
+def check_view(chunk: ChunkRecord, waiting: int, say: Words = ENGLISH) -> str:
+    """Returns in large whether a chunk can be taught, and that `waiting` of its held pairs wait for a person."""
+    said = chunk_words.check_verdict(chunk, waiting, lambda language: name_in(language, say.language))
+    return "## " + " ".join(escaped(say.said(one)) for one in said)
 
 
 def chunk_title(chunk: ChunkRecord, say: Words) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from app.desk.hits import SearchRequest
 from app.ui.address import address_of
-from app.ui.language_names import name_in
 from app.ui.wording import escaped
 from app.ui.words import Words
+from app.words.language_names import name_in
 from ingest.facets import Facets, FacetValue
 
 _SHOWN = 12  # values of a facet; the box takes any other

@@ -14,9 +14,9 @@ from app.query.grammar import literal, quoted
 from app.ui.address import address_of
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
-from app.ui.language_names import name_in, own_name
 from app.ui.wording import thumbnail_url
 from app.ui.words import ENGLISH, Words
+from app.words.language_names import name_in, own_name
 from ingest.sentence import phrase
 
 ANY_LANGUAGE = phrase("Any language")

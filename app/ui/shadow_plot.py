@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from app.desk.opinions import ShadowLine, ShadowReport
 from app.ui.drawn import Markup, framed_table, tag
-from app.ui.language_names import name_in
 from app.ui.words import ENGLISH, Words
+from app.words.language_names import name_in
 from app.words.shadow import HEADERS, line_cells, shadow_sentences
 
 _BAR = 3  # the column before which the bar stands

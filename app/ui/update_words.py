@@ -139,12 +139,9 @@ def outcome_line(result: Mapping[str, Any], say: Words = ENGLISH) -> str:
         if is_live
         else say("`{release}` is ready", release=release)
     )
-    embedded = say(
-        "{count} pictures embedded again (mode {mode})",
-        count=result.get("images_embedded", 0),
-        mode=result.get("mode"),
-    )
-    return f"{became} · {seconds} · {embedded}"
+    count = result.get("images_embedded", 0)
+    embedded = [say("{count} pictures embedded again", count=count)] if count else []
+    return " · ".join([became, seconds, *embedded])
 
 
 def past_choices(jobs: Iterable[JobRecord], say: Words = ENGLISH) -> list[tuple[str, str]]:

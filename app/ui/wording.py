@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from app.desk.releases import ListedRelease, Node
 from app.ui.drawn import tag
-from app.ui.language_names import name_in, own_name
 from app.ui.words import ENGLISH, Words
+from app.words.language_names import name_in, own_name
 from ingest.sentence import phrase
 
 _FEW_LANGUAGES = 4

@@ -21,7 +21,7 @@ HEADER = "header"
 FOLDER = Path(__file__).with_name("catalogues")
 LANGUAGES = (BASE, *sorted(path.stem for path in FOLDER.glob("*.po")))
 # Values that people wrote. All others may be words of ours, such as a state, and are then translated, too.
-_AS_WRITTEN = frozenset({"name", "query", "domain", "text", "caption"})
+_AS_WRITTEN = frozenset({"name", "query", "domain", "text", "caption", "word", "another"})
 # Around a value in a language from right to left: it keeps its own direction, and the words around it theirs.
 _ISOLATE, _ISOLATED = "\u2068", "\u2069"
 # What a text begins with whose first words are in isolation, which says no direction for it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from app.words.language_names import english_name
 from app.words.messages import grid, intake, plain, table
 from ingest.findings import Finding, Outcome, findings_in
 from ingest.records import ChunkRecord
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from app.desk.chunks import Added
+    from app.words.language_names import NameOf
 
 OUTCOMES = {
     Outcome.REJECT: phrase("speaks against it"),
@@ -92,6 +94,35 @@ def next_steps(chunk: ChunkRecord) -> list[str]:
     return [f"Teach it: `perennial update --chunk {chunk.id}`.", wrong]
 
 
+def check_verdict(chunk: ChunkRecord, waiting: int, name_of: NameOf = english_name) -> list[str]:
+    """Returns in one or two sentences whether a chunk can be taught, and how many of its held pairs wait."""
+    if chunk.standing == "withdrawn":
+        return [phrase("This chunk was taken out: nothing of it counts.")]
+    if chunk.standing == "held":
+        names = list(dict.fromkeys(check_name(one) for one in against(chunk)))
+        if len(names) != 1:
+            return [phrase("It teaches nothing until you accept it: look at what the checks found.")]
+        return [phrase("It teaches nothing until you accept it: a check found “{check}”.", check=names[0])]
+    if not chunk.pairs:
+        said = phrase("Its pictures can be searched. It has no captions to learn from.")
+    elif not chunk.can_teach:
+        said = phrase("All its captions are held out for testing, so it teaches nothing.")
+    elif len(chunk.languages) == 1:
+        language = name_of(next(iter(chunk.languages)))
+        said = phrase("Ready to teach: {count} captions in {language}.", count=chunk.pairs, language=language)
+    else:
+        said = phrase(
+            "Ready to teach: {count} captions in {languages} languages.",
+            count=chunk.pairs,
+            languages=len(chunk.languages),
+        )
+    if not waiting:
+        return [said]
+    if waiting == 1:
+        return [said, phrase("1 more waits for your word.")]
+    return [said, phrase("{count} more wait for your word.", count=waiting)]
+
+
 def nothing_to_teach(chunk: ChunkRecord) -> str:
     """Says why a chunk teaches nothing, and what it is good for."""
     if not chunk.pairs:
@@ -125,6 +156,7 @@ def chunk_parts(chunk: ChunkRecord) -> list[RenderableType]:
     """Returns what a chunk holds, its standing, each finding with examples, and next steps, to be printed in turn."""
     found = findings_of(chunk)
     parts: list[Any] = [
+        plain(" ".join(check_verdict(chunk, chunk.report.get("held", 0)))),
         plain(
             f"Chunk {chunk.id} ({chunk.name}): {chunk.pairs:,} pairs, {chunk.images:,} pictures; "
             f"{counts(chunk)}."

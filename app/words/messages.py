@@ -208,19 +208,30 @@ def outcome(job: JobRecord) -> list[str]:
 
 
 def _update_outcome(job_id: str, state: str, result: Mapping[str, Any]) -> list[str]:
-    lines = [f"{job_id}: {result['sentence']}"]
+    lines = [*_changed(result), f"{job_id}: {result['sentence']}"]
     if result.get("release"):
         live = f"live since commit {result['commit']}" if result.get("commit") else "not live"
         lines.append(f"Release {result['release']} ({live}), version {result['version']}.")
     lines.append(f"It took {result['seconds']:.0f} s; {result['images_embedded']} pictures embedded again.")
     if state == "review":
         lines.append(
-            f"Look at it with `perennial gate {result['release']}`, then "
-            f"`perennial promote {result['release']} --force --why REASON` or leave it."
+            f"Make it live all the same? `perennial gate {result['release']}` shows every figure; "
+            f"`perennial promote {result['release']} --force --why REASON` does it."
         )
+    if state == "succeeded" and result.get("release") and not result.get("commit"):
+        lines.append(f"Make it live? `perennial promote {result['release']}` does it.")
     if state == "rejected":
         lines.append(f"`perennial gate {job_id}` shows the whole report and what may help.")
     return [plain(line) for line in lines]
+
+
+def _changed(result: Mapping[str, Any]) -> list[str]:
+    """Returns what an update that was judged changed, in a line."""
+    from app.words.verdict import verdict_sentences
+    from model_updates.gate.report import GateReport
+
+    gate = result.get("gate")
+    return [" ".join(verdict_sentences(GateReport.from_json(gate)))] if gate else []
 
 
 def _removal_outcome(job: JobRecord) -> list[str]:

@@ -97,6 +97,8 @@ class GateRow:
     water_difference: float | None = None
     water_low: float | None = None  # it is at least this
     debt: float = 0.0  # points that a person accepted to lose here before, which lower the water
+    # of whose captions most more find their picture among ten than before; empty where too few do
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,10 @@ class GateReport:
                 for rule in document["rules"]
             ),
             rows=tuple(
-                GateRow(**known_fields(GateRow, row) | {"verdict": Verdict(row["verdict"])})
+                GateRow(
+                    **known_fields(GateRow, row)
+                    | {"verdict": Verdict(row["verdict"]), "words": tuple(row.get("words", ()))}
+                )
                 for row in document["rows"]
             ),
             attempts=int(document.get("attempts", 1)),

@@ -39,7 +39,7 @@ def sequences_of(text: str) -> list[str]:
     """
     found: dict[str, None] = {}
     for word in words_of(text):
-        unspaced = any(_is_unspaced(letter) for letter in word)
+        unspaced = any(is_unspaced(letter) for letter in word)
         shortest, longest = (1, UNSPACED_LONGEST) if unspaced else (SHORTEST, LONGEST)
         found[f"={word}"] = None
         bounded = word if unspaced else f"<{word}>"
@@ -50,7 +50,8 @@ def sequences_of(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _is_unspaced(letter: str) -> bool:
+def is_unspaced(letter: str) -> bool:
+    """Whether a letter is of a script that puts no spaces between words."""
     return unicodedata.name(letter, "").startswith(_UNSPACED)
 
 

@@ -70,6 +70,16 @@ def choose(page: Page, menu: str, text: str) -> None:
     settle(page)
 
 
+def unfold(page: Page, *labels: str) -> None:
+    """Opens what is folded under these words."""
+    for label in labels:
+        settle(page)
+        fold = page.locator("button.label-wrap:visible").filter(has_text=label).first
+        if "open" not in (fold.get_attribute("class") or "").split():
+            fold.click()
+    settle(page)
+
+
 def overflows(page: Page) -> bool:
     root = "document.documentElement"
     return bool(page.evaluate(f"{root}.scrollWidth > {root}.clientWidth"))

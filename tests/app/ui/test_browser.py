@@ -21,6 +21,7 @@ from tests.app.ui.browsing import (
     is_drawn,
     open_page,
     settle,
+    unfold,
 )
 from tests.app.ui.visible import is_seen
 
@@ -170,7 +171,8 @@ def test_an_upload_is_watched_until_its_report_is_there(server: Served, page: Pa
     settle(page)
     page.click("#check")
     page.wait_for_selector("#stop-upload")
-    page.wait_for_selector("#report-summary h2", timeout=JOB_MS)
+    page.wait_for_selector("#check-verdict h2", timeout=JOB_MS)
+    unfold(page, "What was taken in")
     assert "3 new pictures" in page.inner_text("#report-summary")
     assert "3 pictures were embedded" in page.inner_text("#report-summary")
     expect(page.locator("#stop-upload")).to_be_hidden()
@@ -187,8 +189,10 @@ def test_a_rejected_update_opened_later_shows_its_whole_report(
     page.click("#read-past")
     page.wait_for_selector("#update-verdict h2")
     assert "Rejected" in page.inner_text("#update-verdict")
-    assert "lost against" in page.inner_text("#update-verdict")
+    assert "It is not live." in page.inner_text("#update-verdict h2")
     assert "What to do next" in page.inner_text("#update-steps")
+    unfold(page, "Test captions that moved most", "How sure that is")
+    expect(page.locator("#update-reasons")).to_contain_text("lost against")
     expect(page.locator("#update-moved")).to_contain_text(HOSTILE)
     assert page.title() == "Perennial · teaching"
     is_drawn(page, "#update-moved img")
@@ -210,11 +214,12 @@ def test_a_held_chunk_shows_its_findings_as_cards(judged: Served, page: Page, wi
     expect(page.locator("#finding-0")).to_contain_text(HOSTILE)
     assert page.title() == "Perennial · teaching"
     is_drawn(page, "#finding-0 img")
+    unfold(page, "What was taken in")
     assert "Status: held" in page.inner_text("#report-summary")
     expect(page.locator("#finding-1")).to_contain_text("cannot be told")
     expect(page.locator("#finding-2")).to_contain_text("No caption stands on many pictures")
     expect(page.locator("#finding-3")).to_be_hidden()
-    expect(page.locator("#go-on")).to_be_disabled()
+    expect(page.locator("#go-on")).to_be_hidden()
     does_not_overflow(page)
 
 
@@ -228,7 +233,8 @@ def test_a_person_accepts_a_held_chunk_with_a_reason_and_then_withdraws_it(
     settle(page)
     page.click("#accept")
     expect(page.locator("#word-said")).to_contain_text("Say why")
-    expect(page.locator("#go-on")).to_be_disabled()
+    expect(page.locator("#go-on")).to_be_hidden()
+    unfold(page, "What was taken in")
     settle(page)
     page.fill("#word-why textarea, #word-why input", HOSTILE)
     page.click("#accept")

@@ -23,9 +23,11 @@ from tests.app.ui.browsing import (
     is_drawn,
     open_page,
     settle,
+    unfold,
 )
 
 pytestmark = IN_A_BROWSER
+FOLDED = "Held and rejected pairs, with their pictures"
 MARKUP = "**2** <3> [4](5) `6`"  # without letters, or its language would be told
 SILENT = (MARKUP, *(str(1000 + n) for n in range(1, 14)))
 
@@ -49,6 +51,7 @@ def test_the_check_report_shows_the_pictures_of_held_and_rejected_pairs(
     open_page(page, f"{held.url}/admin/?__theme={theme}")
     choose(page, "#known", ".zip")
     page.click("#use-known")
+    unfold(page, FOLDED)
     cards = page.locator("#aside-cards li")
     expect(cards).to_have_count(12)
     is_drawn(page, "#aside-cards img")
@@ -76,6 +79,7 @@ def test_the_pairs_and_what_is_said_of_them_speak_the_browsers_language(held: Se
     open_page(page, f"{held.url}/admin/")
     choose(page, "#known", ".zip")
     page.click("#use-known")
+    unfold(page, say(FOLDED))
     expect(page.locator("#aside-which")).to_contain_text("Wartet auf dein Wort (")
     expect(page.locator("#aside-cards li").first).to_contain_text("Ihre Sprache ist nicht angegeben")
     expect(page.locator("#aside")).to_contain_text(Words("de").said(held_words.HELP)[:30])
@@ -133,6 +137,7 @@ def test_a_person_takes_out_what_the_checks_name(held: Served, page: Page) -> No
     open_page(page, f"{held.url}/admin/")
     choose(page, "#known", ".zip")
     page.click("#use-known")
+    unfold(page, FOLDED)
     page.locator("#aside-which").get_by_text("Flagged by the checks (1)").click()
     expect(page.locator("#aside-cards li")).to_contain_text([HOSTILE])
     expect(page.locator("#aside-accept")).to_be_hidden()

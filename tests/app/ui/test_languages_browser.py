@@ -14,7 +14,16 @@ from app.ui import compare_words, quality_plots
 from app.ui.words import Words
 from tests.app.server.served import Served
 from tests.app.ui.axe import broken_rules
-from tests.app.ui.browsing import IN_A_BROWSER, TILES, WAIT_MS, ask, choose, does_not_overflow, open_page
+from tests.app.ui.browsing import (
+    IN_A_BROWSER,
+    TILES,
+    WAIT_MS,
+    ask,
+    choose,
+    does_not_overflow,
+    open_page,
+    unfold,
+)
 
 pytestmark = IN_A_BROWSER
 
@@ -165,6 +174,7 @@ def test_update_and_what_it_says_of_a_chunk_speak_it(judged: Served, abroad: tup
     expect(page.locator("#upload-said")).to_have_text(say("Choose a file first."))
     choose(page, "#known", say("held"))
     page.click("#use-known")
+    unfold(page, say("What was taken in"))
     standing = say("Status: held (not used for training until somebody accepts it).")
     expect(page.locator("#report-summary")).to_contain_text(standing)
     assert standing.startswith({"de": "Stand", "ar": "الحالة"}[language])

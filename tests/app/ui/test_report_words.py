@@ -12,6 +12,7 @@ from markdown_it import MarkdownIt
 from app.desk.verdicts import Gate, Judged
 from app.ui import report_words, update_words
 from app.words import gate as gate_words
+from app.words.verdict import verdict_sentences
 from ingest.findings import Example, Outcome
 from ingest.records import JobRecord
 from model_updates.gate.report import points
@@ -38,14 +39,27 @@ def judged(verdict: str) -> Judged:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "heading"),
-    [("promote", "Passed"), ("review", "Needs your decision"), ("reject", "Rejected")],
+    ("verdict", "mark", "asked"),
+    [
+        ("promote", "✓ Passed", "Make it live?"),
+        ("review", "? Needs your decision", "Make it live all the same?"),
+        ("reject", "✗ Rejected", "It is not live."),
+    ],
 )
-def test_the_verdict_is_followed_by_the_sentence_that_decided(verdict: str, heading: str) -> None:
-    shown = drawn(report_words.verdict_view(judged(verdict)))
-    assert f"<h2>{heading}</h2>" in shown
-    assert words(shown).startswith(f"{heading} {gate_report(verdict).first_reason}")
-    assert "The gate's report of j7." in words(shown)
+def test_the_verdict_says_in_large_what_changed_and_asks(verdict: str, mark: str, asked: str) -> None:
+    shown = drawn(report_words.verdict_view(judged(verdict), waits=verdict != "reject"))
+    (large,) = re.findall("<h2>(.*?)</h2>", shown)
+    told = " ".join(verdict_sentences(gate_report(verdict)))
+    assert words(large) == f"{told} {asked}"
+    assert "Swahili now finds more (200 of your 400 test captions" in told
+    assert words(shown).endswith(f"{mark} · The gate's report of j7.")
+
+
+def test_no_bound_and_no_rule_is_in_the_first_view() -> None:
+    for verdict in ("promote", "review", "reject"):
+        shown = words(drawn(report_words.verdict_view(judged(verdict), waits=True)))
+        for jargon in ("R@", "points", "confidence", "slice", "%", "≥"):
+            assert jargon not in shown
 
 
 def test_what_was_not_judged_says_why() -> None:
@@ -58,6 +72,7 @@ def test_what_was_not_judged_says_why() -> None:
 def test_every_sentence_of_every_rule_can_be_read() -> None:
     shown = words(drawn(report_words.reasons_view(gate_report("reject"))))
     assert [reason for reason in gate_report("reject").reasons if reason not in shown] == []
+    assert shown.startswith(gate_report("reject").first_reason)
 
 
 def test_each_slice_has_one_row_with_its_views_side_by_side() -> None:

@@ -28,6 +28,7 @@ from tests.app.ui.browsing import (
     is_drawn,
     open_page,
     settle,
+    unfold,
 )
 
 pytestmark = IN_A_BROWSER
@@ -47,20 +48,29 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
+def _says_what_was_taken_in(page: Page) -> None:
+    assert "Ready to teach: 320 captions in 2 languages." in page.inner_text("#check-verdict")
+    unfold(page, "What was taken in")
+    assert "320 new pairs" in page.inner_text("#report-summary")
+    assert "160 pictures were embedded" in page.inner_text("#report-summary")
+    assert "de/scenes" in page.inner_text("#report-summary table")
+
+
 def test_a_chunk_passes_and_goes_live_and_another_is_rejected(
     fresh: Served, page: Page, tmp_path: Path
 ) -> None:
     open_page(page, f"{fresh.url}/admin/")
     _take_in(page, sample_chunk(tmp_path / "german.zip", pictures=160))
-    assert "320 new pairs" in page.inner_text("#report-summary")
-    assert "160 pictures were embedded" in page.inner_text("#report-summary")
-    assert "de/scenes" in page.inner_text("#report-summary table")
+    _says_what_was_taken_in(page)
 
     asked = {"epochs": "12", "batch_size": "32"}
     _teach(page, "language-tables", asked)
     with fresh.client() as client:
         assert client.get("/v1/jobs").json()["jobs"][0]["arguments"]["options"] == asked
-    assert "Passed" in page.inner_text("#update-verdict h2")
+    assert "Passed" in page.inner_text("#update-verdict")
+    assert "German now finds" in page.inner_text("#update-verdict h2")
+    assert "Make it live?" in page.inner_text("#update-verdict h2")
+    unfold(page, "How sure that is")
     assert "de/scenes" in page.inner_text("#update-slices")
     assert page.locator("#update-forest svg").count() > 0
     expect(page.locator("#decided")).to_contain_text("the forecast was")
@@ -77,7 +87,8 @@ def test_a_chunk_passes_and_goes_live_and_another_is_rejected(
     open_page(page, f"{fresh.url}/admin/")
     _take_in(page, _shuffled(tmp_path / "shuffled.zip"))
     _teach(page, "finetune", {"epochs": "2"})
-    assert "Rejected" in page.inner_text("#update-verdict h2")
+    assert "Rejected" in page.inner_text("#update-verdict")
+    unfold(page, "Test captions that moved most")
     assert "Lost most" in page.inner_text("#update-moved")
     is_drawn(page, "#update-moved img")
     expect(page.locator("#decided")).to_contain_text("What was live stays live")
@@ -116,7 +127,8 @@ def test_what_needs_a_review_is_rejected_with_a_note_and_remembered(fresh: Serve
     open_page(page, f"{fresh.url}/admin/")
     choose(page, "#past", f"{job.id} ")
     page.click("#read-past")
-    expect(page.locator("#update-verdict h2")).to_contain_text("Needs your decision")
+    expect(page.locator("#update-verdict")).to_contain_text("Needs your decision")
+    unfold(page, "Test captions that moved most")
     expect(page.locator("#update-moved")).to_contain_text("Lost most")
     is_drawn(page, "#update-moved img")
     expect(page.locator("#promote-new")).to_have_text("Promote anyway")
@@ -178,7 +190,7 @@ def _take_in(page: Page, upload: Path) -> None:
     page.click("#check")
     expect(page.locator("#stop-upload")).to_be_visible()
     expect(page.locator("#stop-upload")).to_be_hidden(timeout=UPDATE_MS)
-    expect(page.locator("#report-summary h2")).to_be_visible()
+    expect(page.locator("#check-verdict h2")).to_be_visible()
     settle(page)
 
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.app.server.served import Served
-from tests.app.ui.browsing import IN_A_BROWSER, choose, open_page, settle
+from tests.app.ui.browsing import IN_A_BROWSER, choose, open_page, settle, unfold
 from tests.app.ui.visible import is_seen
 
 pytestmark = IN_A_BROWSER
@@ -20,6 +20,7 @@ def test_the_bars_and_dots_of_a_gate_report_are_seen(judged: Served, page: Page,
     choose(page, "#past", "Rejected")
     page.click("#read-past")
     page.wait_for_selector("#update-verdict h2")
+    unfold(page, "How sure that is")
     settle(page)
     forest = page.locator("#update-forest .broad svg")
     for part in (".bar", ".dot", ".axis", ".limit", "text"):
@@ -47,6 +48,7 @@ def test_what_a_style_hides_is_not_taken_for_seen(judged: Served, page: Page) ->
     choose(page, "#past", "Rejected")
     page.click("#read-past")
     page.wait_for_selector("#update-verdict h2")
+    unfold(page, "How sure that is")
     bars = page.locator("#update-forest .broad svg .bar")
     for style in ("display: none", "opacity: 0.1", "stroke-width: 0", "stroke: var(--body-background-fill)"):
         page.evaluate(

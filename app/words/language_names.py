@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 from babel import Locale, UnknownLocaleError
+
+NameOf = Callable[[str], str]
+"""Returns what readers call a language, by its tag."""
+
+
+def english_name(tag: str) -> str:
+    """Returns a language's name in English."""
+    return name_in(tag, "en")
 
 
 @cache
