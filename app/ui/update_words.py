@@ -135,7 +135,7 @@ def outcome_line(result: Mapping[str, Any], say: Words = ENGLISH) -> str:
         return f"{say('What was live stays live')} · {seconds}"
     is_live = result.get("commit") is not None
     became = (
-        say("`{release}` is live", release=release)
+        say("`{release}` went live", release=release)
         if is_live
         else say("`{release}` is ready", release=release)
     )

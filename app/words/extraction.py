@@ -2,8 +2,7 @@
 
 A message is what a source marks by `phrase`, `template`, `say` or `label`, what a component of Gradio shows, what a
 list named `...HEADERS` holds, and what settings and strategies say of themselves. A text that a catalogue has already
-stays while it stands anywhere in the sources, so names of states need no mark. What is gone is kept at the end of a
-catalogue.
+stays while it stands anywhere in the sources, so names of states need no mark. What is gone is dropped; git keeps it.
 """
 
 from __future__ import annotations
@@ -112,13 +111,13 @@ def update(language: str, messages: dict[str, list[str]], standing: set[str]) ->
         if known.get(text, HEADER) and not known.get(text):
             continue  # it only heads a column
         wanted.add(text, locations=[(name, 0) for name in files])
-    for message in [*known, *known.obsolete.values()]:
+    for message in known:
         text = str(message.id)
         if text in standing and (message.context or text not in messages):
             wanted.add(text, context=message.context)
     known.update(wanted, no_fuzzy_matching=True)
     with path.open("wb") as file:
-        write_po(file, known, width=_WIDTH, sort_output=True, include_lineno=False)
+        write_po(file, known, width=_WIDTH, sort_output=True, include_lineno=False, ignore_obsolete=True)
     said = [message for message in known if message.id]
     return len(said), sum(not message.string for message in said)
 

@@ -64,7 +64,7 @@ def test_a_person_leaves_a_pair_out_and_takes_the_others_in_as_a_held_chunk(
     pairs.filter(has_text="a wrong hut").locator("input").uncheck()
     settle(page)
     page.click("#proposal-take")
-    expect(page.locator("#proposal-said")).to_contain_text("in as a chunk")
+    expect(page.locator("#proposal-said")).to_contain_text("as a chunk")
     workspace = measured.serving.workspace
     job = measured.ended(workspace.catalog.jobs()[0].id)
     assert job.state == "succeeded", job.error

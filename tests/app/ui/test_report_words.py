@@ -97,7 +97,7 @@ def test_debt_is_shown_where_it_was_accepted_and_told_before_it_is_made() -> Non
     told = words(drawn(report_words.steps_view(report)))
     assert "If you promote it anyway" in told
     assert gate_words.debts(report)[0] in told
-    assert "in spite of" not in report_words.steps_view(gate_report("reject"))
+    assert "promote it anyway" not in report_words.steps_view(gate_report("reject"))
     assert report_words.steps_view(gate_report("promote")) == ""
 
 

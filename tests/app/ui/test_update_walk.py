@@ -34,7 +34,7 @@ from tests.app.ui.browsing import (
 pytestmark = IN_A_BROWSER
 # Two dozen held-out pictures decide here; a product's default asks for 100.
 GATE = {"samples": 200, "minimum_images": 2}
-UPDATE_MS = 10 * JOB_MS
+UPDATE_MS = 2 * JOB_MS
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,7 @@ def test_what_needs_a_review_is_rejected_with_a_note_and_remembered(fresh: Serve
     expect(page.locator("#promote-new")).to_have_text("Promote anyway")
     settle(page)
     page.click("#promote-new")
-    expect(page.locator("#update-accepts")).to_contain_text("accepts to lose")
+    expect(page.locator("#update-accepts")).to_contain_text("accepts these losses")
     expect(page.locator("#update-accepts li").first).to_contain_text("−")
     assert workspace.releases.standing().commit == live_before
     page.click("#update-accept-no")
@@ -170,11 +170,11 @@ def test_a_release_of_another_home_is_taken_in_on_the_page(fresh: Served, page: 
     settle(page)
     page.click("#take-package")
     expect(page.locator("#package-said strong")).to_be_visible(timeout=UPDATE_MS)
-    assert "is here as" not in page.inner_text("#package-said")
+    assert "was imported as" not in page.inner_text("#package-said")
     page.fill("#package-sha256 textarea, #package-sha256 input", sent.sha256)
     settle(page)
     page.click("#take-package")
-    expect(page.locator("#package-said")).to_contain_text("is here as", timeout=UPDATE_MS)
+    expect(page.locator("#package-said")).to_contain_text("was imported as", timeout=UPDATE_MS)
     expect(page.locator("#package-said")).to_contain_text("Its checksum is right")
     settle(page)
     came = fresh.serving.workspace.catalog.jobs(limit=1)[0].result["release"]
