@@ -13,6 +13,8 @@ from app.ui.drawn import Markup, tag
 from app.ui.events import AT_ONCE
 from app.ui.words import Words
 
+_LONG = 48  # characters; beyond them a cell has several lines
+
 
 class ReadTable:
     """The table.
@@ -89,10 +91,14 @@ class ReadTable:
         return tag("div", tag("p", label, class_="title", aria_hidden="true"), frame)
 
     def _row(self, cells: Sequence[str]) -> Markup:
-        if not self._picks:
-            return tag("tr", [tag("td", one) for one in cells])
-        named = self._picks[0]
+        named = self._picks[0] if self._picks else None
         drawn = [
-            tag("td", tag("button", one, type="button") if n == named else one) for n, one in enumerate(cells)
+            tag(
+                "td",
+                tag("button", one, type="button") if n == named else one,
+                class_="long" if len(str(one)) > _LONG else None,
+            )
+            for n, one in enumerate(cells)
         ]
-        return tag("tr", drawn, data_pick=json.dumps([str(cells[n]) for n in self._picks]))
+        picked = json.dumps([str(cells[n]) for n in self._picks]) if self._picks else None
+        return tag("tr", drawn, data_pick=picked)

@@ -7,7 +7,7 @@ import { makeViewer } from "./viewer.js";
 const REMEMBERED = "perennial.searches";
 const ROW = "perennial.row";
 const MOST_REMEMBERED = 12;
-const AHEAD = "1600px"; // below the screen, where more pictures are asked for
+const AHEAD = "1600px"; // below the screen, where more pictures are asked for once a person scrolls
 const SLOW = 250; // milliseconds after which a person is shown that something is under way
 const ABOUT_FILTERS = ["text", "items", "picture", "offset", "sort"]; // all else in an address is theirs
 
@@ -225,9 +225,19 @@ const skeleton = () => {
     results.append(element("li", { class: "tile blank", "aria-hidden": "true", style: `--ratio:${ratios[n % 6]}` }));
 };
 
-const watching = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && goOn(), {
-  rootMargin: `0px 0px ${AHEAD} 0px`,
-});
+const watcher = (ahead) =>
+  new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && goOn(), {
+    rootMargin: `0px 0px ${ahead} 0px`,
+  });
+
+// Until a person scrolls, no more is asked for than the screen has room for.
+let watching = watcher("0px");
+const hurry = () => {
+  watching.disconnect();
+  watching = watcher(AHEAD);
+  watch();
+};
+addEventListener("scroll", hurry, { once: true, passive: true });
 
 // An observer tells of changes alone: one that begins anew says at once whether there is room for more.
 const watch = () => {

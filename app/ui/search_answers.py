@@ -36,8 +36,8 @@ from app.ui.search_filters import known
 from app.ui.words import Words, spoken
 
 PATH = "/pictures"
-AT_ONCE = 60
-"""Pictures of one answer: two screens of a desk, and few enough to be there at once."""
+AT_ONCE = 24
+"""Pictures of one answer: as many as the screen of a desk has room for; more are asked for once a person scrolls."""
 _CAPTIONS = 8  # that a query by pictures shows beside the pictures it finds
 _FILES = {"csv": ("results.csv", "text/csv"), "zip": ("results.zip", "application/zip")}
 
