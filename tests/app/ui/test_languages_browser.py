@@ -183,12 +183,11 @@ def test_update_and_what_it_says_of_a_chunk_speak_it(judged: Served, abroad: tup
 
 def test_the_tables_for_admins_have_their_headers_in_it(server: Served, abroad: tuple[str, Page]) -> None:
     language, page = abroad
-    english = {"state", "parent", "created (UTC)", "taught", "pairs", "took", "about"}
+    english = {"state", "parent", "created (UTC)", "taught", "pairs"}
     open_page(page, f"{server.url}/admin/")
     for tab, table, header in (
         (Words(language)("Releases"), "#releases", "state"),
         (Words(language).said("Data"), "#chunks", "taught"),
-        (Words(language).said("System"), "#jobs", "took"),
     ):
         page.get_by_role("tab", name=tab, exact=True).click()
         columns = page.locator(f"{table} th")

@@ -92,7 +92,7 @@ def test_a_slice_that_only_some_versions_measured_makes_no_trend() -> None:
     assert "English 18" in drawn
     (way,) = re.findall(r'points="([^"]+)"', drawn)
     assert len({spot.split(",")[1] for spot in way.split()}) == 1, "a level line"
-    assert "Compared are the 1 of 2 slices that every version measured" in drawn
+    assert "Compared on the 1 of 2 slices that every version that knows the language has measured" in drawn
 
 
 def test_names_from_outside_are_escaped_and_old_columns_are_left_out() -> None:
