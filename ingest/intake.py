@@ -16,12 +16,13 @@ from ingest.blobs import BlobStore
 from ingest.captions import normalise_language
 from ingest.catalog import Catalog
 from ingest.checks import normalise_domain
-from ingest.errors import BadOption, BadRow, BadUpload, NoValidPair
+from ingest.errors import BadImage, BadOption, BadRow, BadUpload, NoValidPair
 from ingest.harvest import Harvest, Progress
+from ingest.images import decode
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.named_pictures import NamedPictures, Networks
 from ingest.plan import IntakePlan, make_plan
-from ingest.readers.container import Container, Told
+from ingest.readers.container import Container, Skipped, Told
 from ingest.readers.folder import Folder
 from ingest.readers.formats import open_container
 from ingest.readers.names import is_address, shown
@@ -112,6 +113,8 @@ def nothing_new(
 ) -> IntakeReport | None:
     """Returns the report of a folder in which nothing has changed since it was read; None for anything else.
 
+    Files that could not be used then are read again, as every time; as long as none can, there is nothing new.
+
     Raises:
         As `ingest_source`.
     """
@@ -122,9 +125,21 @@ def nothing_new(
     plan = make_plan(container, mapping=options.mapping, limits=options.limits)
     stated = _stated(options)
     again = look_again(catalog, blobs, container, plan, stated)
-    if plan.rows or again.gone or not again.unchanged:
+    if again.gone or not again.unchanged or not _are_refused(container, plan, options.limits):
         return None
     return _Intake(catalog, blobs, options, container, again).run(plan, None)
+
+
+def _are_refused(container: Container, plan: IntakePlan, limits: Limits) -> bool:
+    """Returns whether no picture of a plan can be read; looks no further than the first that can."""
+    for _, data in container.read(plan.rows):
+        if not isinstance(data, Skipped):
+            try:
+                decode(data, limits)
+            except BadImage:
+                continue
+            return False
+    return True
 
 
 def check_upload(source: Path, options: IntakeOptions) -> None:

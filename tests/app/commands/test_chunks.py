@@ -103,8 +103,9 @@ def test_accept_and_withdraw_change_what_a_chunk_counts_for(home: Path) -> None:
 
 
 def test_a_folder_read_again_says_what_changed_without_loading_a_model(home: Path, tmp_path: Path) -> None:
-    folder = folder_of(tmp_path / "photos", {f"{n}.png": picture(n) for n in range(3)})
-    assert run("add", folder, home=home).exit_code == 0
+    photos = {f"{n}.png": picture(n) for n in range(3)}
+    folder = folder_of(tmp_path / "photos", {**photos, "broken.png": b"nothing", "film.mov": b"nothing"})
+    first = document("add", folder, home=home)
     command = [sys.executable, "-X", "importtime", "-m", "perennial", "add", str(folder), "--home", str(home)]
 
     again = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -113,9 +114,14 @@ def test_a_folder_read_again_says_what_changed_without_loading_a_model(home: Pat
     loaded = {line.rpartition("|")[2].strip() for line in again.stderr.splitlines()}
     assert "ingest.rescan" in loaded
     assert "torch" not in loaded
+    told = document("add", folder, home=home)
+    assert told["rows"] == [row for row in first["rows"] if row["outcome"] == "rejected"]
+    assert {row["where"] for row in told["rows"]} == {"broken.png", "film.mov"}
+    (folder / "broken.png").write_bytes(picture(4))
+    assert document("add", folder, home=home)["new_images"] == 1
     (folder / "1.png").unlink()
     gone = document("add", folder, home=home)
-    assert (gone["unchanged"], gone["gone"], gone["release"] is not None) == (2, 1, True)
+    assert (gone["unchanged"], gone["gone"], gone["release"] is not None) == (3, 1, True)
     assert document("add", folder, "--forget", home=home)["forgotten"] == 1
 
 
