@@ -57,7 +57,9 @@ def serve(
     with tempfile.TemporaryDirectory(prefix="screens-", dir=_upload_folder(home)) as uploads:
         prepare_gradio(Path(uploads))
         with Workspace.open(settings) as workspace:
-            app = create_app(Serving(workspace), passwords)
+            serving = Serving(workspace)
+            serving.folders.start()  # their pictures are read while the pages load, which takes as long
+            app = create_app(serving, passwords)
             options = server_options(app, settings.host, settings.port)
             # Who signs people in must be seen at its own address, not at the one that it forwards for.
             options.proxy_headers = settings.proxy_user_header is None

@@ -28,8 +28,8 @@ class FolderWatch:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Looks at the folders of the setting `watch` at once, and then whenever something changes."""
-        if self._workspace.settings.watch:
+        """Looks at the folders of the setting `watch` at once, and then whenever something changes; begins but once."""
+        if self._workspace.settings.watch and self._thread is None:
             self._thread = threading.Thread(target=self._run, name="folder-watch", daemon=True)
             self._thread.start()
 

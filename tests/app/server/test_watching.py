@@ -9,7 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.home.workspace import Workspace
+from app.server.watching import FolderWatch
 from ingest import watching
+from ingest.records import JobRecord
 from tests.app.server.served import make_home, served
 from tests.ingest.material import folder_of, picture
 
@@ -61,3 +64,18 @@ def test_what_a_person_withdrew_stays_out_of_what_is_watched(tmp_path: Path) -> 
         assert client.post(f"/v1/chunks/{chunk}/withdraw", json={"why": "not these"}).status_code == 200
         (folder / "c.png").write_bytes(picture(3))
         _until(lambda: _paths(client) == {"c.png"})
+
+
+def test_a_folder_is_looked_at_from_before_the_server_is_ready_and_once(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1)})
+    followed: list[JobRecord] = []
+    with Workspace.open(make_home(tmp_path, watch=[folder])) as workspace:
+        watch = FolderWatch(workspace, followed.append)
+        watch.start()
+        watch.start()  # as the server does that has become ready
+        _until(lambda: bool(followed))
+        time.sleep(0.5)
+        watch.stop()
+        jobs = workspace.catalog.jobs()
+    assert [job.arguments["folder"] for job in followed] == [str(folder)]
+    assert [job.id for job in jobs] == [followed[0].id]
