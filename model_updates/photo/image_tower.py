@@ -14,8 +14,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from model_updates.errors import WeightsMismatch
 
 ARCHITECTURE = "tf_efficientnet_lite2"
-FEATURES = 1280
-CLASSES = 1000
+FEATURES, CLASSES = 1280, 1000
 PIXELS = 260
 MEAN, DEVIATION = 0.498, 0.502  # of every channel, after division by 255
 
@@ -33,9 +32,10 @@ class PhotoTower(nn.Module):
         self.body = _folded(_unfolded())
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Returns (n, 1280) features."""
-        features: Tensor = self.body(pixels.contiguous(memory_format=torch.channels_last))
-        return features
+        """Returns (n, 1280) features; more than 8 at once wait longer for memory than they compute (docs/log.md)."""
+        is_whole = pixels.is_cuda or torch.compiler.is_exporting()
+        parts = [pixels.contiguous(memory_format=torch.channels_last)]
+        return torch.cat([self.body(part) for part in (parts if is_whole else torch.split(parts[0], 8))])
 
 
 def tower_and_classifier(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Tensor, Tensor]:

@@ -75,6 +75,20 @@ def test_a_text_that_spells_a_control_token_is_read_to_its_end() -> None:
     assert rows[-1] == 2
 
 
+def test_pictures_run_through_the_tower_a_few_at_a_time_and_come_back_in_their_order() -> None:
+    tower = PhotoTower()
+    pixels = torch.randn(11, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    sizes: list[int] = []
+    tower.body.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+
+    with torch.inference_mode():
+        features = tower(pixels)
+        by_themselves = torch.cat([tower.body(one[None]) for one in pixels])
+
+    assert sizes[:2] == [8, 3]
+    assert torch.allclose(features, by_themselves, atol=1e-5)
+
+
 def test_the_image_tower_gives_what_the_package_s_layers_give() -> None:
     import timm
 
