@@ -21,6 +21,7 @@ from tests.app.ui.browsing import (
     IN_A_BROWSER,
     TILES,
     ask,
+    choose,
     does_not_overflow,
     is_drawn,
     open_page,
@@ -99,6 +100,8 @@ def test_search(toured: Served, walking: Page) -> None:
 
 def test_compare(toured: Served, walking: Page) -> None:
     _go(walking, toured.url, "Compare")
+    if HOME:
+        choose(walking, "#release-b", "base")
     ask(walking, "#compare-query", QUERY)
     walking.wait_for_selector("#compare-a .thumbnail-item img")
     walking.wait_for_selector("#compare-b .thumbnail-item img")
