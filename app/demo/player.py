@@ -110,7 +110,7 @@ class Player:
             return update_cycle.add_chunk(
                 self.workspace,
                 source,
-                IntakeOptions(name=name),
+                IntakeOptions(name=name, pictures_beside=False),  # as an upload: the archive does not stay
                 by=DEMO,
                 progress=lambda stage: self._tell(replace(stage, message=f"{name}: {stage.message}")),
             )

@@ -92,6 +92,10 @@ def test_emoji_join_the_gallery_where_there_is_a_font_and_are_never_judged(works
     assert list(workspace.catalog.test_images("emoji")) == []
 
 
+def test_no_picture_names_a_place_that_is_gone(workspace: Workspace) -> None:
+    assert workspace.catalog.sources.below(workspace.home.root) == []
+
+
 def test_teaching_german_embeds_nothing_and_keeps_english(workspace: Workspace) -> None:
     claims = played(story.german_is_taught, player_on(workspace))
     assert claims["evergreen was chosen"]
