@@ -20,7 +20,7 @@ from ingest.errors import BadImage, BadOption, BadRow, BadUpload, NoValidPair
 from ingest.harvest import Harvest, Progress
 from ingest.images import decode
 from ingest.limits import DEFAULT_LIMITS, Limits
-from ingest.named_pictures import NamedPictures, Networks
+from ingest.named_pictures import NamedPictures, Networks, require_most
 from ingest.plan import IntakePlan, make_plan
 from ingest.readers.container import Container, Skipped, Told
 from ingest.readers.folder import Folder
@@ -57,6 +57,7 @@ class IntakeOptions:
     follow: bool = False
     # whether a bare table may name pictures in its own folder; False for browser uploads
     pictures_beside: bool = True
+    pictures: Path | None = None  # the folder of a table's pictures, where it is not the table's own
     fetch: bool = False  # whether pictures that tables name by http(s) addresses are fetched
     networks: Networks = ()  # beyond the public internet, from where they may be fetched
 
@@ -87,6 +88,8 @@ def ingest_source(
     options = _checked(options or IntakeOptions())
     container = _opened(source, options)
     plan = make_plan(container, mapping=options.mapping, limits=options.limits, fetch=options.fetch)
+    if options.pictures is not None:
+        require_most(plan, options.pictures)
     again, stated = Rescan(), _stated(options)
     if isinstance(container, Folder) and options.pictures_beside:
         again = look_again(catalog, blobs, container, plan, stated)
@@ -155,7 +158,7 @@ def check_upload(source: Path, options: IntakeOptions) -> None:
 def _opened(source: Path, options: IntakeOptions) -> Container:
     # A table that is sent alone lies alone: what it finds beside it is itself.
     is_table_enough = options.pictures_beside or options.fetch
-    return open_container(source, options.limits, pictures_beside=is_table_enough)
+    return open_container(source, options.limits, pictures_beside=is_table_enough, pictures=options.pictures)
 
 
 def _checked(options: IntakeOptions) -> IntakeOptions:

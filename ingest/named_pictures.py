@@ -3,13 +3,17 @@
 import math
 from collections.abc import Collection, Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
 
 from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
+from ingest.errors import BadUpload
 from ingest.limits import Limits
+from ingest.plan import IntakePlan
 from ingest.readers.container import Container, Origin, Skipped
 from ingest.readers.folder import Folder
 from ingest.readers.names import is_address
+from ingest.sentence import phrase
 
 PORTION = 1000
 """Pictures of a folder that are recorded together: so many are read again at most when somebody stops it."""
@@ -59,3 +63,27 @@ class NamedPictures:
     def origin(self, name: str) -> Origin:
         """Returns where a picture lies."""
         return Origin(None, url=name) if is_address(name) else self._container.origin(name)
+
+
+def require_most(plan: IntakePlan, folder: Path) -> None:
+    """Refuses a table most of whose pictures are not in the folder that was named for them: it is another one.
+
+    In a wrong folder a picture that happens to have the same name would be given a caption of another.
+
+    Raises:
+        BadUpload: says how many are missing, and names three.
+    """
+    missing = list(dict.fromkeys(one.named for one in plan.problems if one.named))
+    if len(missing) <= len(plan.rows):
+        return
+    raise BadUpload(
+        "pictures_missing",
+        phrase(
+            "{count} of {all} named pictures are not in {folder}: {names}. Name the folder they are in, or take their "
+            "lines out of the table.",
+            count=len(missing),
+            all=len(missing) + len(plan.rows),
+            folder=str(folder),
+            names=", ".join(missing[:3]) + (", …" if len(missing) > 3 else ""),
+        ),
+    )

@@ -2,10 +2,20 @@
 
 import csv
 import io
+import tempfile
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
+
+from ingest.errors import BadUpload
+from ingest.intake import IntakeOptions
+from ingest.named_pictures import require_most
+from ingest.plan import make_plan
+from ingest.readers.container import EmbeddedPicture
+from ingest.readers.formats import open_container
+from ingest.readers.names import shown
 
 _FIXED_TIME = (2020, 1, 1, 0, 0, 0)  # the same content makes the same bytes
 
@@ -23,3 +33,44 @@ def write_upload(
             entry.compress_type = zipfile.ZIP_DEFLATED if is_packed else zipfile.ZIP_STORED
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, data)
+
+
+@contextmanager
+def sendable(source: Path, options: IntakeOptions) -> Iterator[Path]:
+    """Yields one file of what is to be taken in, for who cannot look into folders of this machine.
+
+    A file is sent as it is; a folder as a zip of it, stored, as pictures are compressed already; and a table whose
+    pictures lie in `options.pictures` as a zip with those that it names.
+
+    Raises:
+        BadUpload: there is no such file or folder, or not the pictures that the table names.
+    """
+    if not source.exists():
+        raise BadUpload("source_missing", f"There is no file or folder {shown(str(source))!r}.")
+    with tempfile.TemporaryDirectory() as scratch:
+        packed = Path(scratch) / f"{source.resolve().name}.zip"
+        if options.pictures is not None:
+            yield packed if _pack_table(packed, source, options.pictures, options) else source
+        elif source.is_dir():
+            with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+                for path in sorted(source.rglob("*")):
+                    if path.is_file() and not path.is_symlink():
+                        archive.write(path, path.relative_to(source))
+            yield packed
+        else:
+            yield source
+
+
+def _pack_table(packed: Path, table: Path, pictures: Path, options: IntakeOptions) -> bool:
+    """Packs a table and the pictures that it names; returns False for one that holds them itself."""
+    container = open_container(table, options.limits, pictures=pictures)
+    plan = make_plan(container, mapping=options.mapping, limits=options.limits)
+    require_most(plan, pictures)
+    if any(isinstance(name, EmbeddedPicture) for name in plan.rows):
+        return False
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
+        archive.write(table, table.name)
+        for name, data in container.read(plan.rows):
+            if isinstance(data, bytes):
+                archive.writestr(name, data)
+    return True

@@ -9,11 +9,8 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
@@ -30,6 +27,7 @@ from app.desk.jobs import Stage
 from app.desk.operation import Operation, document_of, operations
 from app.desk.releases import Exported, Imported
 from ingest.records import FINAL_STATES, JobRecord
+from ingest.upload_zip import sendable
 
 if TYPE_CHECKING:
     from app.desk.desk import OnJob, OnStage
@@ -51,14 +49,13 @@ class ServerDesk(Connection):
         return self.url
 
     def add_chunk(self, source: Path, options: IntakeOptions, on_stage: OnStage) -> Added:
-        """Uploads a file, or a folder as a zip of it, and waits until it is taken in."""
+        """Uploads what `sendable` makes one file of, and waits until it is taken in."""
         if options.forget:
             raise UsageProblem(
                 "A server does not know your folder, so it cannot forget what is gone from it. Run --forget on its "
                 "own machine, without --server."
             )
-        with _packed(source) as file:
-            done = self._done(self.start_chunk(file, options), on_stage)
+        done = self._done(self.start_chunk(source, options), on_stage)
         desk = as_desk(self)
         report = done.result["report"]
         chunk = desk.chunk(report["chunk_id"])
@@ -67,16 +64,17 @@ class ServerDesk(Connection):
         return Added(chunk, report, done.result["images_embedded"], release, done.id)
 
     def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
-        """Uploads an archive or a table, which a job of the server takes in."""
-        said = {"language": options.language, "domain": options.domain, "name": options.name}
+        """Uploads what `sendable` makes one file of, which a job of the server takes in."""
+        name = options.name or (source.name if options.pictures else None)
+        said = {"language": options.language, "domain": options.domain, "name": name}
         form: dict[str, Any] = {name: value for name, value in said.items() if value is not None}
         form["map"] = [f"{theirs}={ours}" for theirs, ours in options.mapping.items()]
         form |= {} if options.in_gallery else {"gallery": "false"}
         form |= {"fetch": "true"} if options.fetch else {}
         if then is not None:
             form |= {"update": "true"} | ({"strategy": then.strategy} if then.strategy else {})
-        with source.open("rb") as opened:
-            answer = self.ask("POST", "/v1/chunks", data=form, files={"file": (source.name, opened)})
+        with sendable(source, options) as file, file.open("rb") as opened:
+            answer = self.ask("POST", "/v1/chunks", data=form, files={"file": (file.name, opened)})
         return cast(JobRecord, typed(JobRecord, document_in(answer)["job"]))
 
     def follow(self, job: str, on_change: OnJob) -> JobRecord:
@@ -239,20 +237,3 @@ def _received(stream: httpx.Response, file: Path) -> str:
     if sha256 != stream.headers.get("X-Perennial-Sha256"):
         raise ServerAway("The release did not arrive as it was sent. Export it again.")
     return sha256
-
-
-@contextmanager
-def _packed(source: Path) -> Iterator[Path]:
-    """Yields what can be sent: a file as it is, a folder as a zip of it; stored, as pictures are compressed already."""
-    if not source.exists():
-        raise UsageProblem(f"There is nothing at {source}.")
-    if not source.is_dir():
-        yield source
-        return
-    with tempfile.TemporaryDirectory() as scratch:
-        packed = Path(scratch) / f"{source.resolve().name}.zip"
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
-            for path in sorted(source.rglob("*")):
-                if path.is_file() and not path.is_symlink():
-                    archive.write(path, path.relative_to(source))
-        yield packed

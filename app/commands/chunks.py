@@ -41,6 +41,9 @@ class AddOptions:
     key: Annotated[str | None, option("--key", "--id-column", says="A table's column with your own ids.")] = (
         None
     )
+    pictures: Annotated[
+        Path | None, option(says="A table's pictures are in this folder.", parser=source_path)
+    ] = None
     forget: Annotated[
         bool, typer.Option("--forget", help="Remove pictures whose files are gone for good.")
     ] = False
@@ -72,6 +75,7 @@ def add(desk: Desk, asked: AddOptions, is_json: JsonOption = False) -> Shown:
         language=asked.language,
         domain=asked.domain,
         mapping=asked.columns(),
+        pictures=asked.pictures,
         name=asked.name,
         in_gallery=asked.gallery,
         forget=asked.forget,

@@ -70,7 +70,7 @@ def take_in(
         UsageProblem: pictures are to be fetched, which this installation does not allow.
     """
     name = options.name or Path(sent_as).name[:_LONGEST_NAME]
-    options = replace(options, pictures_beside=False, name=name)
+    options = replace(options, pictures_beside=False, pictures=None, name=name)
     try:
         if options.fetch and not settings.allow_fetch:
             raise UsageProblem(

@@ -89,6 +89,7 @@ class Chunks(Opened):
     def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
         from app.desk.jobs import UpdateRequest
         from app.jobs import intake, worker
+        from ingest.upload_zip import sendable
 
         asked = None
         if then is not None:  # what cannot be done later is refused now, before anything is taken in
@@ -98,8 +99,10 @@ class Chunks(Opened):
                 strategy_named(then.strategy)
             worker.refuse_second_update(self.installed)
             asked = UpdateRequest(**then.model_dump() | {"chunk": ""}, by=self.by)
-        received = intake.receive(source, self.home.inbox)
-        return self.take_in(received, options, sent_as=source.name, then=asked)
+        with sendable(source, options) as file:
+            received = intake.receive(file, self.home.inbox)
+        sent_as = source.name if options.pictures else file.name
+        return self.take_in(received, options, sent_as=sent_as, then=asked)
 
     def take_in(
         self,

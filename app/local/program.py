@@ -125,7 +125,7 @@ class Perennial:
         hits = tuple(grown(PictureHit, hit, desk=self.desk) for hit in answer.hits)
         return grown(Answer, answer, hits=hits)
 
-    def add(
+    def add(  # noqa: PLR0913 - one parameter per option
         self,
         source: str | Path,
         *,
@@ -133,6 +133,7 @@ class Perennial:
         domain: str | None = None,
         name: str | None = None,
         columns: Mapping[str, str] | None = None,
+        pictures: str | Path | None = None,
         forget: bool = False,
         fetch: bool = False,
         tell: Callable[[Stage], None] | None = None,
@@ -145,6 +146,7 @@ class Perennial:
             domain: of pictures that state none, such as `photo`.
             name: what to call the chunk.
             columns: a table's columns by ours: {"text": "caption"}.
+            pictures: the folder of the pictures that a table names, where it is not the table's own.
             forget: whether pictures of a folder whose files are gone are removed for good.
             fetch: whether pictures that a table names by http(s) address are fetched.
             tell: is told how far it is.
@@ -157,6 +159,7 @@ class Perennial:
             domain=domain,
             name=name,
             mapping=dict(columns or {}),
+            pictures=Path(pictures).expanduser() if pictures else None,
             forget=forget,
             fetch=fetch,
         )

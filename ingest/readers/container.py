@@ -81,6 +81,7 @@ class Skipped:
     where: str
     code: str
     sentence: str
+    named: str = ""  # the picture that a line of a table names and nobody has
 
 
 class Remark(str):

@@ -43,15 +43,24 @@ _OTHERS = (
 )
 
 
-def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True) -> Container:
+def open_container(
+    source: Path, limits: Limits, *, pictures_beside: bool = True, pictures: Path | None = None
+) -> Container:
     """Returns the reader for a folder or file.
 
-    `pictures_beside` says whether a bare table may name pictures in its own folder; no upload may.
+    `pictures_beside` says whether a bare table may name pictures in its own folder; no upload may. `pictures` is the
+    folder in which they lie, where that is another one.
 
     Raises:
-        BadUpload: missing, empty, or nothing that can be read.
+        BadUpload: missing, empty, or nothing that can be read; or `pictures` is no folder, or goes with no table.
     """
+    if pictures is not None and not pictures.is_dir():
+        raise BadUpload(
+            "pictures_missing",
+            phrase("There is no folder {folder}. Name the one with the pictures.", folder=str(pictures)),
+        )
     if source.is_dir():
+        _require_table(source, pictures, is_table=False)
         return saved_dataset(source, limits) or Folder(source, limits)
     if not source.is_file():
         if source.exists():
@@ -64,14 +73,28 @@ def open_container(source: Path, limits: Limits, *, pictures_beside: bool = True
     format = next((one for one in _UPLOADED if one.recognises and one.recognises(source, head)), None)
     if format is None:
         raise BadUpload("not_supported", f"{_EXPECTED} ({_looks_like(head)}).")
+    _require_table(source, pictures, is_table=format.lines is not None)
     if format.opens is not None:
-        folder = source.resolve().parent if pictures_beside else None
+        beside = source.parent if pictures is None else pictures
+        folder = beside.resolve() if pictures_beside else None
         return format.opens(source, limits, folder=folder, within=None)
     if not pictures_beside:
         raise BadUpload(
             "table_alone", "A table alone has no pictures: upload a zip with the table and its pictures."
         )
-    return TableFile(source, limits, format)
+    return TableFile(source, limits, format, pictures=pictures)
+
+
+def _require_table(source: Path, pictures: Path | None, *, is_table: bool) -> None:
+    if pictures is not None and not is_table:
+        raise BadUpload(
+            "pictures_not_needed",
+            phrase(
+                "{source} is no table and brings its own pictures; a folder of pictures goes with a table that names "
+                "them.",
+                source=source.name,
+            ),
+        )
 
 
 def _looks_like(head: bytes) -> str:

@@ -127,7 +127,9 @@ def _rows(
             )
             raise BadRow("image_outside", sentence)
         if found is None:
-            raise BadRow("image_missing", f"The picture {shown(cell)!r} is not in the upload.")
+            missing = f"The picture {shown(cell)!r} is not in the upload."
+            yield Skipped(where, "image_missing", missing, shown(cell))
+            return
         yield from _captioned(where, found, fields, silent, told)
     except BadRow as error:
         yield Skipped(where, error.code, error.sentence)

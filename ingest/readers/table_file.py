@@ -11,12 +11,12 @@ from ingest.sentence import phrase
 
 
 class TableFile:
-    """A table given by itself; its pictures lie in its own folder."""
+    """A table given by itself; its pictures lie in its own folder, or in another one that is named with it."""
 
-    def __init__(self, path: Path, limits: Limits, format: Format) -> None:
+    def __init__(self, path: Path, limits: Limits, format: Format, *, pictures: Path | None = None) -> None:
         self.name = path.name
         self._path = path
-        self._folder = path.resolve().parent
+        self._folder = pictures.resolve() if pictures else path.resolve().parent
         self._limits = limits
         self._format = format
 
@@ -33,7 +33,7 @@ class TableFile:
         return listing
 
     def locate(self, name: str) -> str | None:
-        """Returns the name if it is a file in the table's folder or below."""
+        """Returns the name if it is a file in the folder of the pictures or below."""
         return name if is_file(self._folder, name) else None
 
     def origin(self, name: str) -> Origin:

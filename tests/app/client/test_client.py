@@ -207,7 +207,7 @@ def test_mistakes_end_with_a_sentence_and_a_code(server: Served) -> None:
     here = run(server, "serve")
     assert (here.exit_code, "works on a home on this machine" in here.stderr) == (2, True)
     missing = run(server, "ingest", "/no/such/folder")
-    assert (missing.exit_code, "nothing at /no/such/folder" in missing.stderr) == (2, True)
+    assert (missing.exit_code, "no file or folder '/no/such/folder'" in missing.stderr) == (1, True)
 
 
 def test_an_account_signs_in_by_address_and_environment(

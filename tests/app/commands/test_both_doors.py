@@ -19,6 +19,7 @@ from app.jobs import requests
 from app.learning import update_cycle
 from ingest.intake import IntakeOptions
 from tests.app.server.served import Served, add_held_out, make_home, sample_upload, served
+from tests.ingest.material import folder_of, picture
 
 
 @pytest.fixture(scope="module")
@@ -179,3 +180,21 @@ def test_a_stopped_job_goes_on_by_a_word_to_its_server(tmp_path: Path) -> None:
         assert "4 pictures embedded" in resumed.stdout
         again = elsewhere(running, "update", "--resume", job.id)
         assert (again.exit_code, job.id in again.stderr) == (2, True), again.output
+
+
+def test_a_table_finds_its_pictures_in_another_folder_by_both_doors(server: Served, tmp_path: Path) -> None:
+    photos = folder_of(tmp_path / "photos", {f"{n}.png": picture(n, size=(64, 64)) for n in range(3)})
+    table = tmp_path / "captions.csv"
+    table.write_text("image,caption\n" + "".join(f"{n}.png,a plain picture number {n}\n" for n in range(3)))
+    asked = ("add", table, "--pictures", photos, "--language", "en", "--json")
+    there, here = said(elsewhere(server, *asked)), said(at_home(server, *asked))
+    assert (there["new_pairs"], there["rejected"], there["name"]) == (3, 0, "captions.csv")
+    # The same chunk, which is known by now.
+    assert (here["chunk_id"], here["new_pairs"], here["name"]) == (there["chunk_id"], 0, "captions.csv")
+    for door in (at_home, elsewhere):
+        refused = door(server, "add", table, "--pictures", tmp_path / "fotos")
+        assert refused.exit_code == 1
+        assert "There is no folder" in refused.stderr
+        refused = door(server, "add", table, "--pictures", tmp_path)
+        assert refused.exit_code == 1
+        assert "3 of 3 named pictures are not in" in " ".join(refused.stderr.split())

@@ -10,6 +10,7 @@ import base64
 import io
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from app.local.at_home import AtHome
 from ingest.intake import IntakeOptions
 from tests.app.held_upload import held_upload
 from tests.app.server.served import add_held_out, make_home, served
+from tests.ingest.material import folder_of, picture
 
 # What is measured, and what differs between two homes by nature.
 _UNLIKE = {
@@ -126,6 +128,20 @@ def _waiting(desk: Desk) -> list[int]:
 
 def _proposed(desk: Desk) -> list[str]:
     return [one.id for one in desk.proposal().pairs][:1]
+
+
+def _queued(desk: Desk, *names: str, folder: str = "photos") -> str:
+    """Has a table taken in whose pictures lie in another folder; returns what is queued."""
+    with tempfile.TemporaryDirectory() as scratch:
+        pictures = {f"photos/{name}": picture(n) for n, name in enumerate(("a.png", "deep/b.png"))}
+        root = folder_of(Path(scratch), pictures)
+        table = root / "captions.csv"
+        table.write_text("\n".join(["image,caption", *(f"{name},a boat" for name in names)]))
+        try:
+            job = desk.start_chunk(table, IntakeOptions(pictures=root / folder))
+        except OWN_ERRORS as error:
+            return str(error).replace(scratch, "")
+        return f"{job.kind} {job.arguments['options']} {Path(job.arguments['source']).suffixes}"
 
 
 BOAT = SearchRequest(text="a red boat", k=3, captions=2, explain=True)
@@ -278,7 +294,11 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     "remove": [lambda desk: desk.remove("ffffff", "wrong")],
     # These wait for a job on a server; tests/app/client/test_client.py has them.
     "add_chunk": [],
-    "start_chunk": [],
+    "start_chunk": [
+        lambda desk: _queued(desk, "a.png", "deep/b.png"),
+        lambda desk: _queued(desk, "a.png", "b.png", "c.png", "d.png"),
+        lambda desk: _queued(desk, "a.png", folder="nowhere"),
+    ],
     "start_import": [],
     "start_examination": [],
     "export": [],
