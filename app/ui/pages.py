@@ -35,13 +35,16 @@ from app.ui.words import TRANSLATIONS, label, translate
 _CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
 _MOST_WAITING = 64
 _ASSETS = {
-    "": ("pages.js", "search.js", "viewer.js", "dropping.js", "drawing.js", "search.css"),
+    "": ("pages.js", "search.js", "viewer.js", "drawing.js", "search.css")
+    + ("dropping.js", "sending.js", "uploading.js", "dropping.css"),
     "/admin": ("pages.js",),
 }
 """What each page brings of ours, relative to it, so that it is found below any prefix of a proxy."""
 _HEAD = {
-    "": '<link rel="stylesheet" href="assets/search.css"><script type="module" src="assets/search.js"></script>',
-    "/admin": "",
+    "": '<link rel="stylesheet" href="assets/dropping.css"><link rel="stylesheet" href="assets/search.css">'
+    '<script type="module" src="assets/search.js"></script>',
+    "/admin": '<link rel="stylesheet" href="../assets/dropping.css">'
+    '<script type="module" src="../assets/uploading.js"></script>',
 }
 
 _NAME = "# Perennial"

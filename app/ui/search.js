@@ -177,7 +177,7 @@ const show = (page) => {
   note(page);
   said.replaceChildren(...page.querySelectorAll(":scope > .said"));
   state.replaceChildren(...page.querySelectorAll(":scope > .state"));
-  state.querySelector("[data-drop]")?.append(dropping);
+  state.querySelector("[data-drop]")?.append(dropping.place);
   if (page.dataset.adds !== undefined) offerToAdd();
   results.replaceChildren(...page.querySelector("ul:last-child").children);
   results.firstElementChild?.firstElementChild.setAttribute("tabindex", "0");
@@ -193,17 +193,18 @@ const show = (page) => {
 const offerToAdd = () => {
   const about = said.querySelector(".about");
   const act = () => {
-    if (dropping.isConnected) state.replaceChildren();
-    else state.replaceChildren(element("div", { class: "state adding" }, dropping));
+    if (dropping.place.isConnected) state.replaceChildren();
+    else state.replaceChildren(element("div", { class: "state adding" }, dropping.place));
   };
-  if (about && !dropping.isConnected) about.after(button("add", "add", act, { id: "add" }));
+  if (about && !dropping.place.isConnected) about.after(button("add", "add", act, { id: "add" }));
 };
 
-const added = (report) => {
+const added = (reports) => {
   dropped = [];
   load(searchOf(location.search)).then(() => {
-    const left = report.rejected + report.held;
-    const line = [`${say("added")}: ${report.new_images}`, left ? `${say("left-out")}: ${left}` : ""];
+    const all = (name) => reports.reduce((sum, report) => sum + report[name], 0);
+    const left = all("rejected") + all("held");
+    const line = [`${say("added")}: ${all("new_images")}`, left ? `${say("left-out")}: ${left}` : ""];
     said.firstElementChild?.append(element("p", { class: "note" }, line.filter(Boolean).join(" · ")));
     heard.textContent = line[0];
   });

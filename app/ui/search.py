@@ -59,6 +59,10 @@ OF_SCRIPTS = (
     label("Add pictures", key="add"),
     label("Adding pictures", key="adding"),
     label("Drop photos, a folder or a zip here.", key="drop-here"),
+    label("Drop pictures, folders, tables or archives here.", key="drop-upload"),
+    label("{count} files", key="files"),
+    label("… and {count} more", key="more-files"),
+    label("Leave out", key="leave-out"),
     label("Choose files", key="choose-files"),
     label("Choose a folder", key="choose-folder"),
     label("Try it with sample pictures", key="sample"),
@@ -73,7 +77,7 @@ OF_SCRIPTS = (
     label("Added", key="added"),
     label("Left out", key="left-out"),
 )
-"""What `search.js`, `viewer.js` and `dropping.js` say, each under its key, for the browser to translate."""
+"""What the scripts of both pages say, each under its key, for the browser to translate."""
 
 
 def add_search_tab(blocks: gr.Blocks, access: Access, settings: Settings) -> None:

@@ -1,32 +1,29 @@
-"""The Upload step of the Update tab: a file becomes a job, whose progress is shown until its report is there.
+"""The Upload step of the Update tab: files become a job, whose progress is shown until its report is there.
 
-The job runs in a process of its own: closing the page stops nothing, and opening it again finds the upload.
+`uploading.js` draws the place for them and sends them, as the Search page does. The job runs in a process of its own:
+closing the page stops nothing, and opening it again finds the upload.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from app.desk.chunks import column_names
 from app.ui import update_words
 from app.ui.access import Access, Shown, Visit
 from app.ui.events import AT_ONCE
 from app.ui.parts import text
 from app.ui.running import unfinished
 from app.ui.wording import refusal
-from ingest.intake import IntakeOptions
-from ingest.readers.formats import UPLOAD_SUFFIXES
 from ingest.records import FINAL_STATES, JobRecord
 from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.0
 _INTRO = phrase(
-    "Upload a zip or tar of pictures with a table of captions (`image`, `caption`, `language`, `domain` …), or "
-    "with a text file of the same name beside each picture. Each upload becomes a chunk."
+    "Upload pictures with a table of captions (`image`, `caption`, `language`, `domain` …), or with a text file of the "
+    "same name beside each picture. What is uploaded together becomes a chunk."
 )
 Chosen = Callable[[Visit, str, int | None], Shown]
 """Shows a chunk by its id, and how many pictures were embedded."""
@@ -43,13 +40,7 @@ class UploadStep:
         gr.Markdown(_INTRO)
         with gr.Row():
             with gr.Column(scale=3, min_width=300):
-                self.file = gr.File(
-                    label="Chunk",
-                    file_types=list(UPLOAD_SUFFIXES),
-                    file_count="single",
-                    height=190,
-                    elem_id="file",
-                )
+                text("file")
             with gr.Column(scale=2, min_width=260):
                 self.language = gr.Textbox(
                     label="Language, where captions state none",
@@ -58,14 +49,22 @@ class UploadStep:
                     elem_id="chunk-language",
                 )
                 self.domain = gr.Textbox(
-                    label="Domain, where pictures state none", placeholder="photo", max_length=80
+                    label="Domain, where pictures state none",
+                    placeholder="photo",
+                    max_length=80,
+                    elem_id="chunk-domain",
                 )
                 self.mapping = gr.Textbox(
-                    label="Columns under other names", placeholder="text=caption, file=image", max_length=400
+                    label="Columns under other names",
+                    placeholder="text=caption, file=image",
+                    max_length=400,
+                    elem_id="chunk-columns",
                 )
         with gr.Row():
             self.check = gr.Button("Upload and check", variant="primary", elem_id="check")
             self.stop = gr.Button("Stop", visible=False, elem_id="stop-upload")
+        # Hidden: the script writes the job into it that takes in what it has sent.
+        self.sent = gr.Textbox("", show_label=False, elem_id="sent", elem_classes="unseen")
         self.said = text("upload-said", "status")
 
     def connect(self, blocks: gr.Blocks, shown: Sequence[Any], on_chosen: Chosen, none: Shown) -> None:
@@ -79,15 +78,11 @@ class UploadStep:
         """
         self._on_chosen, self._none = on_chosen, none
         of_admin, running = self.access.of_admin, [self.said, self.job, self.timer, self.check, self.stop]
-        self.check.click(
-            of_admin(self._take_in, self.said),
-            [self.file, self.language, self.domain, self.mapping],
-            running,
-            show_progress_on=[self.said],
-            **AT_ONCE,
+        self.sent.submit(
+            of_admin(self._sent, self.said), [self.sent], running, show_progress="hidden", **AT_ONCE
         )
         self.stop.click(of_admin(self._stop, self.said), [self.job], [self.said], **AT_ONCE)
-        watched = [self.file, self.timer, self.check, self.stop, *shown]
+        watched = [self.timer, self.check, self.stop, *shown]
         watch = of_admin(self._watch, self.said, {**self._over, **none})
         self.timer.tick(watch, [self.job], watched, show_progress="hidden", **AT_ONCE)
         blocks.load(of_admin(self._resume, self.said), None, running, show_progress="hidden", **AT_ONCE)
@@ -101,15 +96,12 @@ class UploadStep:
             self.stop: gr.update(visible=False),
         }
 
-    def _take_in(self, visit: Visit, file: str | None, language: str, domain: str, mapping: str) -> Shown:
-        if not file:
-            return {self.said: visit.say("Choose a file first.")}
-        options = IntakeOptions(
-            language=language.strip() or None,
-            domain=domain.strip() or None,
-            mapping=column_names(part for part in mapping.split(",") if part.strip()),
-        )
-        return self._uploading(visit, visit.desk.start_chunk(Path(file), options))
+    def _sent(self, visit: Visit, sent: str) -> Shown:
+        """Shows the job of what the script has sent; or why it is "none"."""
+        job, _, why_not = sent.partition(" ")
+        if job == "none":
+            return {self.said: refusal(why_not, visit.say) if why_not else visit.say("Choose a file first.")}
+        return self._uploading(visit, visit.desk.job(job))
 
     def _uploading(self, visit: Visit, job: JobRecord) -> Shown:
         return {
@@ -132,8 +124,7 @@ class UploadStep:
             line = "Stopped." if job.state == "cancelled" else (job.error or job.state)
             return {**self._over, **self._none, self.said: refusal(line, visit.say)}
         chunk, embedded = job.result["report"]["chunk_id"], job.result["images_embedded"]
-        # The box is emptied for the next one; after a failure the file stays, to be tried again.
-        return {**self._over, self.file: None, **self._on_chosen(visit, chunk, embedded)}
+        return {**self._over, **self._on_chosen(visit, chunk, embedded)}
 
     def _resume(self, visit: Visit) -> Shown:
         """Finds an upload that is still being taken in."""

@@ -30,8 +30,6 @@ FORMATS = (
 )
 BY_SUFFIX: Formats = {suffix: format for format in FORMATS for suffix in format.suffixes}
 _UPLOADED = [format for format in FORMATS if format.recognises is not None]
-UPLOAD_SUFFIXES = tuple(suffix for format in _UPLOADED for suffix in format.suffixes) + (".bz2", ".xz")
-"""What a file chooser offers; the last two are refused with advice."""
 _NAMES = [name for format in _UPLOADED for name in format.names]
 _EXPECTED = f"Not a folder, {', '.join(_NAMES[:-1])} or {_NAMES[-1]} file"
 _OTHERS = (
