@@ -89,7 +89,7 @@ class Searching(Opened):
         chunks = [one for one in self.catalog.chunks() if one.in_gallery]
         return Choices(
             release=snapshot.release.id,
-            pictures=len(snapshot.generation) - len(snapshot.hidden),
+            pictures=snapshot.pictures,
             can_rerank=snapshot.reranker is not None,
             learned=tuple(LearnedLanguage(tag, recalls.get(tag)) for tag in snapshot.languages),
             languages=tuple(self.catalog.languages(in_gallery=True)),

@@ -56,6 +56,11 @@ class Snapshot:
     hidden: frozenset[str] = frozenset()  # pictures of its index that were withdrawn since
     reranker: Reranker | None = None  # of a release that has a fusion encoder
 
+    @property
+    def pictures(self) -> int:
+        """How many a search may find."""
+        return len(self.generation) - len(self.hidden)
+
     @classmethod
     def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
         """Loads a release (the live one without a name), verified and checked.

@@ -208,7 +208,7 @@ class _Home(Collector):
         live.add_metric([snapshot.release.id, snapshot.release.version], snapshot.commit)
         yield live
         pictures = GaugeMetricFamily("perennial_gallery_pictures", "Pictures that search may return.")
-        pictures.add_metric([], len(snapshot.generation) - len(snapshot.hidden))
+        pictures.add_metric([], snapshot.pictures)
         yield pictures
         recall = GaugeMetricFamily(
             "perennial_recall_percent",

@@ -129,6 +129,11 @@ class Served(AtHome):
             self._serving.refresh()
         return found
 
+    def taking_in(self) -> JobRecord | None:
+        """Returns the job that takes pictures in, else the next that is to."""
+        waiting = [*self.catalog.jobs(state="running"), *self.catalog.jobs(state="queued")[::-1]]
+        return next((one for one in waiting if one.kind in {"ingest", "folder"}), None)
+
     def packed(self, release: str) -> Exported:
         """Returns a release's package, made now or up to a day ago; what lies in staging goes by itself.
 

@@ -35,7 +35,7 @@ from app.ui.words import TRANSLATIONS, label, translate
 _CLEAN_EVERY_SECONDS, _KEEP_SECONDS = 600, 3600
 _MOST_WAITING = 64
 _ASSETS = {
-    "": ("pages.js", "search.js", "viewer.js", "drawing.js", "search.css")
+    "": ("pages.js", "search.js", "viewer.js", "coming.js", "drawing.js", "search.css")
     + ("dropping.js", "sending.js", "uploading.js", "dropping.css"),
     "/admin": ("pages.js",),
 }

@@ -1,6 +1,7 @@
 // The Search tab in the browser. The address is the search: it says which pictures are asked for (search_answers.py),
 // what stands in the box and what the filters show, and which picture is open (viewer.js).
 import { button, element, icon, say } from "./drawing.js";
+import { followComing } from "./coming.js";
 import { makeDropping } from "./dropping.js";
 import { makeViewer } from "./viewer.js";
 
@@ -12,7 +13,7 @@ const SLOW = 250; // milliseconds after which a person is shown that something i
 const ABOUT_FILTERS = ["text", "items", "picture", "offset", "sort"]; // all else in an address is theirs
 
 // What the pictures on the screen answer.
-let shown = { address: "", search: null, next: "", release: "", query: "", language: "", all: 0, failed: false };
+let shown = { address: "", search: null, next: "", release: "", query: "", language: "", all: 0, pictures: null, failed: false };
 let dropped = []; // pictures in the box, as data addresses
 let running = null;
 
@@ -174,6 +175,7 @@ const note = (page) => {
 
 const show = (page) => {
   shown.address = page.dataset.address ?? `?${shown.search}`;
+  shown.pictures = page.dataset.pictures === undefined ? null : Number(page.dataset.pictures);
   note(page);
   said.replaceChildren(...page.querySelectorAll(":scope > .said"));
   state.replaceChildren(...page.querySelectorAll(":scope > .state"));
@@ -464,6 +466,18 @@ addEventListener("popstate", () => {
 
 const dropping = makeDropping(added);
 
+const coming = followComing({
+  answer: () => shown,
+  state,
+  heard,
+  isBusy: () => dropping.isBusy() || results.getAttribute("aria-busy") === "true",
+  reload: () => {
+    state.replaceChildren();
+    load(searchOf(location.search));
+  },
+});
+PLACES["pictures-here"].push(coming.line);
+
 const viewer = makeViewer({
   tiles: () => [...results.querySelectorAll(".tile > a")],
   answer: () => shown,
@@ -490,6 +504,6 @@ const settle = () => {
 
 size.value = kept(ROW) || "200";
 if (kept(ROW)) document.documentElement.style.setProperty("--row", `${size.value}px`);
-load(searchOf(location.search)).then(() => settle());
+load(searchOf(location.search)).then(() => (settle(), coming.look()));
 settle();
 new MutationObserver(settle).observe(document.documentElement, { childList: true, subtree: true, characterData: true });

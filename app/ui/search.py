@@ -75,6 +75,8 @@ OF_SCRIPTS = (
         key="too-many",
     ),
     label("Added", key="added"),
+    label("There are new pictures.", key="new-here"),
+    label("Show them", key="show-new"),
     label("Left out", key="left-out"),
 )
 """What the scripts of both pages say, each under its key, for the browser to translate."""

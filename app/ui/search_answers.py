@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from pydantic import Field
 
 from app.desk.desk import Desk
@@ -31,7 +31,7 @@ from app.server.api_context import AnyDesk
 from app.server.served import Served
 from app.ui import search_words
 from app.ui.address import address_of, asked_of, is_empty
-from app.ui.drawn import Markup, tag
+from app.ui.drawn import Attribute, Markup, tag
 from app.ui.search_filters import known
 from app.ui.words import Words, spoken
 
@@ -55,10 +55,21 @@ class Wanted(Strict):
 def add_answers(app: FastAPI) -> None:
     """Adds the route; it needs whoever may search."""
 
+    def words(request: Request) -> Words:
+        return Words(spoken(request.headers.get("accept-language", "")))
+
     def answered(wanted: Wanted, desk: AnyDesk, request: Request) -> Response:
-        return answer_to(desk, wanted, Words(spoken(request.headers.get("accept-language", ""))))
+        return answer_to(desk, wanted, words(request))
+
+    def coming(desk: AnyDesk, request: Request) -> Response:
+        """What is live, and how far the work is that adds pictures to it."""
+        live = desk.snapshot()
+        line, part = search_words.coming(desk.taking_in(), words(request), is_first=not live.pictures)
+        told = {"release": live.release.id, "pictures": live.pictures, "line": line, "part": part}
+        return JSONResponse(told, headers={"Cache-Control": "no-store"})
 
     app.add_api_route(PATH, answered, methods=["POST"], include_in_schema=False)
+    app.add_api_route("/coming", coming, include_in_schema=False)
 
 
 def answer_to(desk: Served, wanted: Wanted, say: Words) -> Response:
@@ -84,16 +95,18 @@ def _page(desk: Served, wanted: Wanted, say: Words) -> Markup:
     if choices is None:
         return _framed(answer, address, [tiles])
     if not choices.pictures:
-        return _framed(answer, address, [_nothing(desk, asked, choices, say), tiles])
+        return _framed(answer, address, [_nothing(desk, asked, choices, say), tiles], data_pictures=0)
     said = search_words.above(
         answer, asked, choices, say, [search_words.missing(left_out, say), say.said(note)]
     )
     empty = [] if answer.hits else [_nothing(desk, asked, choices, say)]
-    return _framed(answer, address, [said, *empty, tiles], adds="" if desk.may_add() else None)
+    adds = "" if desk.may_add() else None  # there for who may upload
+    more: dict[str, Attribute] = {"data_adds": adds, "data_pictures": choices.pictures}
+    return _framed(answer, address, [said, *empty, tiles], **more)
 
 
-def _framed(answer: SearchAnswer, address: str, inside: list[Markup], adds: str | None = None) -> Markup:
-    """Returns a page with what the script has to know of it; `adds` is there for who may upload."""
+def _framed(answer: SearchAnswer, address: str, inside: list[Markup], **more: Attribute) -> Markup:
+    """Returns a page with what the script has to know of it; of a first one, how many pictures there are."""
     return tag(
         "div",
         inside,
@@ -105,7 +118,7 @@ def _framed(answer: SearchAnswer, address: str, inside: list[Markup], adds: str 
         data_language=answer.language.split(" + ")[0],
         data_all=answer.searched,
         data_unlearned=answer.unlearned or None,
-        data_adds=adds,
+        **more,
     )
 
 
@@ -153,6 +166,10 @@ def _nothing(desk: Served, asked: SearchRequest, choices: Choices, say: Words) -
         title, hint = say("No pictures here"), say("Nothing fits all of these filters.")
         link = tag("a", say("Clear the filters"), href=search_words.without_filters(asked))
         return tag("div", tag("h2", title), tag("p", hint), link, class_="state")
+    line, part = search_words.coming(desk.taking_in(), say, is_first=True)
+    if line:
+        bar = tag("progress", value=part, max=1, aria_label=say("Adding pictures"))
+        return tag("div", tag("h2", line), bar, class_="state reading")
     if desk.may_add():
         return tag("div", tag("h2", say("No pictures yet")), class_="state", data_drop="here")
     hint = say("Somebody who may upload adds the first ones.")

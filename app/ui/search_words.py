@@ -17,6 +17,8 @@ from app.ui.grid import Picture
 from app.ui.wording import thumbnail_url
 from app.ui.words import ENGLISH, Words
 from app.words.language_names import name_in, own_name
+from app.words.messages import duration
+from ingest.records import JobRecord
 from ingest.sentence import phrase
 
 ANY_LANGUAGE = phrase("Any language")
@@ -25,6 +27,8 @@ MODES = {
     Mode.VECTORS: phrase("Pictures"),
     Mode.CAPTIONS: phrase("Captions"),
 }
+_READING, _ADDING = phrase("Reading your pictures"), phrase("Adding pictures")
+_EMBEDDING = phrase("Making them searchable")
 _FEW_LANGUAGES = 3  # that are named; of more the number is
 _NARROWEST, _WIDEST = (
     0.5,
@@ -75,6 +79,26 @@ def above(
     if answer.captions:
         lines.append(_captions_found(answer, say))
     return tag("div", [lines[0], _about(answer, choices, say), *lines[1:]], class_="said")
+
+
+def coming(job: JobRecord | None, say: Words, *, is_first: bool) -> tuple[str, float | None]:
+    """Returns how far the work of taking pictures in is: a line, empty where none come, and the part that is done.
+
+    `is_first` says that there are no pictures yet.
+    """
+    stage = job.progress.get("name", "start") if job else "check"
+    if job is None or stage == "check":  # what is checked can be searched
+        return "", None
+    is_read = stage in ("start", "ingest")
+    what = (_READING if is_first else _ADDING) if is_read else _EMBEDDING
+    details = job.progress.get("details") or {}
+    if not details.get("total"):
+        return f"{say.said(what)} …", None
+    counts = {"some": _number(details["done"], say), "all": _number(details["total"], say)}
+    progress = phrase("{some} of {all}", **counts)
+    if (left := details.get("seconds_left") or 0) >= 1:
+        progress = phrase("{some} of {all}, about {time} left", **counts, time=duration(left))
+    return say("{what}: {progress}", what=what, progress=progress), job.progress.get("fraction")
 
 
 def _counted(answer: SearchAnswer, choices: Choices, say: Words) -> list[str | Markup]:
