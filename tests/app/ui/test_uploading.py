@@ -21,7 +21,7 @@ LINES = "#file .chosen-files li"
 def _sent(page: Page) -> None:
     settle(page)
     page.click("#check")
-    expect(page.locator("#report-summary h2")).to_be_visible(timeout=JOB_MS)
+    expect(page.locator("#check-verdict h2")).to_be_visible(timeout=JOB_MS)
     settle(page)
 
 
