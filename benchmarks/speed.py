@@ -1,6 +1,6 @@
 """Measures speed as ratios within one run and writes docs/results/speed.md.
 
-    python benchmarks/speed.py [--only query|bulk|update|swaps|help|rescan|changes]
+    python benchmarks/speed.py [--only query|bulk|update|swaps|help|rescan|changes|install|minute]
 
 Absolute times say more about the machine than about the program; each ratio compares two things done by turns in the
 same process. What takes a process of its own is given with its processor time, which other work on the machine moves
@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 from speed_folders import changed_folder, unchanged_folder
+from speed_minute import first_minute, installing
 from speed_parts import bulk_embedding, help_seconds, text_query
 from speed_swaps import swaps_under_load
 from speed_timing import ROOT, Measured
@@ -29,7 +30,7 @@ from speed_update import text_only_update
 
 KEPT = ROOT / "benchmarks" / "results" / "speed.json"
 REPORT = ROOT / "docs" / "results" / "speed.md"
-PARTS = ("query", "bulk", "update", "swaps", "help", "rescan", "changes")
+PARTS = ("query", "bulk", "update", "swaps", "help", "rescan", "changes", "install", "minute")
 
 
 def main() -> None:
@@ -57,7 +58,8 @@ def main() -> None:
 def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
     """Returns each part by its name; quick ones only show that they work."""
     few = 10 if quick else 1
-    return {
+    slow = {} if quick else {"install": lambda: installing(folder)}
+    return slow | {
         "query": lambda: text_query(folder, vectors=100_000 // few, rounds=200 // few),
         "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=1 if quick else 3),
         "update": lambda: text_only_update(pairs=1024 // (4 if quick else 1)),
@@ -67,6 +69,7 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
         "changes": lambda: changed_folder(
             folder, pictures=10_000 // few, rounds=5 // few or 1, changes=100 // few
         ),
+        "minute": lambda: first_minute(folder, rounds=1 if quick else 3, few=20 if quick else None),
     }
 
 

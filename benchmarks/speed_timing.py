@@ -46,11 +46,15 @@ def timed(call: Callable[[], object]) -> float:
 
 def perennial(*words: object) -> tuple[Took, Any]:
     """Runs the command in a new process; returns what it took, and the JSON it wrote."""
-    command = [sys.executable, "-m", "perennial", *map(str, words)]
+    took, said = run([sys.executable, "-m", "perennial", *words], env=environment())
+    return took, json.loads(said)
+
+
+def run(command: Sequence[object], **how: Any) -> tuple[Took, bytes]:
+    """Runs a command in a new process; returns what it took, and what it wrote."""
     before, started = _of_children(), time.perf_counter()
-    said = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment())
-    took = Took(time.perf_counter() - started, _of_children() - before)
-    return took, json.loads(said.stdout)
+    said = subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE, **how)
+    return Took(time.perf_counter() - started, _of_children() - before), said.stdout
 
 
 def require(holds: object, said: object) -> None:

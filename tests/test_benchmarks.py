@@ -248,7 +248,7 @@ def test_the_report_of_speed_has_each_part_and_the_steps_of_those_that_have_seve
     rescan = timing.Measured("a folder", "4.0 s", "<= 3 s", False, "two runs: " + timing.spread([3.0, 5.0]))
     minute = timing.Measured("a minute", "50 s", "<= 60 s", True, "once", (("ready", "9.0 s", "8.0 s"),))
 
-    text = speed.report({"changes": asdict(minute) | facts, "rescan": asdict(rescan) | facts})
+    text = speed.report({"minute": asdict(minute) | facts, "rescan": asdict(rescan) | facts})
 
     assert "| a folder | 4.0 s | <= 3 s | **no** |" in text
     assert "- a folder: two runs: 3.00 / 4.00 / 5.00 s. paper, 2026-01-01." in text
