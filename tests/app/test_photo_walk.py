@@ -26,7 +26,7 @@ from app.desk.hits import SearchRequest
 from ingest.pair import image_id_of
 from tests.app.commands.running import document, run
 from tests.app.server.served import Served, make_home, served
-from tests.app.ui.browsing import IN_A_BROWSER, TILES, choose, open_page, settle
+from tests.app.ui.browsing import IN_A_BROWSER, TILES, choose, open_page, settle, unfold
 from tests.app.ui.conftest import browser, context, page  # noqa: F401
 from tests.ingest.material import picture
 from tests.photo_library import LibraryFile, write_library
@@ -178,6 +178,8 @@ class OnThePage:
         open_page(self.page, f"{self.url}/admin/")
         choose(self.page, "#known", chunk)
         self.page.click("#use-known")
+        expect(self.page.locator("#check-verdict h2")).to_be_visible()
+        unfold(self.page, "What was taken in")
         expect(self.page.locator("#report-csv")).to_be_visible()
         with self.page.expect_download() as saved:
             self.page.click("#report-csv")
