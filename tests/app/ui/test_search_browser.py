@@ -170,6 +170,8 @@ def test_a_caption_of_a_picture_is_a_search(server: Served, page: Page) -> None:
 
 def test_the_folder_of_a_picture_is_a_search_for_its_others(album: Served, page: Page) -> None:
     open_page(page, album.url)
+    page.mouse.wheel(0, 600)  # more come once a person scrolls
+    expect(page.locator(TILES).nth(50)).to_be_attached()
     _open(page, 50)
     page.locator("#viewer .facts dd a").click()
     expect(page.locator("#viewer")).to_be_hidden()
