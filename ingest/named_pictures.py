@@ -17,7 +17,7 @@ from ingest.sentence import phrase
 
 PORTION = 1000
 """Pictures of a folder that are recorded together: so many are read again at most when somebody stops it."""
-FIRST_PORTION = 200
+FIRST_PORTION = 50
 """Of a folder, so that there is soon something to see."""
 FETCHED = 200
 """Fetched pictures that are recorded together."""
