@@ -139,11 +139,18 @@ class Harvest:
 
     def copies(self) -> dict[str, int]:
         """Returns how many pictures are near-copies, as `IntakeReport.copies` has it."""
-        kept = [self.settled[image_id] for image_id in self.images]
+        # What the earlier parts of this upload brought counts as of the upload, not as known.
+        own = {place.cluster for place in self._before.settled.values() if not place.copy_of}
+        known = {
+            image_id: [of for of in self.settled[image_id].copy_of if of.cluster not in own]
+            for image_id in self.images
+        }
+        again = {other for _, other in self._same if other in self.images}
+        again |= {image_id for image_id, of in known.items() if len(of) < len(self.settled[image_id].copy_of)}
         return {
-            "in_upload": sum(other in self.images for _, other in self._same),
-            "of_known": sum(bool(place.copy_of) for place in kept),
-            "of_held_out": sum(any(of.split is Split.TEST for of in place.copy_of) for place in kept),
+            "in_upload": len(again),
+            "of_known": sum(map(bool, known.values())),
+            "of_held_out": sum(any(of.split is Split.TEST for of in every) for every in known.values()),
         }
 
     def _in_their_splits(self, pairs: Sequence[Accepted]) -> list[Accepted]:

@@ -125,6 +125,15 @@
     field.dispatchEvent(new Event("input", { bubbles: true }));
   };
 
+  // Who goes on to another step begins at its top, however far down the button was.
+  let step = -1;
+  const begin = () => {
+    const steps = [...document.querySelectorAll("#steps [role=tab]")];
+    const now = steps.findIndex((one) => one.getAttribute("aria-selected") === "true");
+    if (step >= 0 && now >= 0 && now !== step) scrollTo(0, 0);
+    if (now >= 0) step = now;
+  };
+
   document.addEventListener("keydown", walk, true);
   const look = () => {
     speak();
@@ -133,6 +142,7 @@
     reachTables();
     nameDrawings();
     direct();
+    begin();
     recall();
   };
   new MutationObserver(look).observe(document.documentElement, { childList: true, subtree: true, characterData: true });

@@ -37,7 +37,8 @@ def settle(page: Page) -> None:
     """Waits until Gradio has answered, and for a moment: what an answer shows may set off a further event."""
     silent = 0
     for _ in range(WAIT_MS // 100):
-        silent = 0 if UNANSWERED else silent + 1
+        is_busy = page.locator("#results[aria-busy=true]").count() > 0  # the Search page asks without Gradio
+        silent = 0 if UNANSWERED or is_busy else silent + 1
         if silent == 3:
             return
         page.wait_for_timeout(100)

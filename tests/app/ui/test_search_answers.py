@@ -14,11 +14,13 @@ from typing import Any
 import httpx
 import pytest
 
+from app.ui.search_answers import AT_ONCE
 from tests.app.server.served import Served, make_home, served
 from tests.app.server.test_roles import PROXY
 from tests.app.ui.album import PICTURES, make_album
 
 ALL = PICTURES + 10
+NAMES = re.compile(r"picture \d+\.jpg")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,7 @@ def test_without_an_address_come_the_newest_pictures_page_by_page(
     page = _page(client)
     assert f"{ALL} pictures" in page
     seen = _ids(page)
-    assert len(seen) == 60
+    assert len(seen) == AT_ONCE
     while cursor := _data(page, "next"):
         page = _page(client, _data(page, "address"), cursor=cursor)
         assert 'class="said"' not in page
@@ -79,7 +81,7 @@ def test_the_pages_of_a_search_together_are_the_whole(client: httpx.Client) -> N
 
 def test_a_search_does_not_keep_the_order_of_what_was_browsed(client: httpx.Client) -> None:
     assert _ids(_page(client, "?text=clouds&sort=taken")) == _ids(_page(client, "?text=clouds"))
-    assert len(_ids(_page(client, "?sort=taken&mode=hybrid&rerank=1&translation=boat"))) == 60
+    assert len(_ids(_page(client, "?sort=taken&mode=hybrid&rerank=1&translation=boat"))) == AT_ONCE
 
 
 def test_a_dropped_picture_finds_itself_and_captions(album: Served, client: httpx.Client) -> None:
@@ -129,9 +131,9 @@ def test_paths_name_pictures_only_for_those_who_may_know_them(
     settings = make_album(tmp_path_factory.mktemp("places")).model_copy(update=PROXY)
     with served(settings, with_pages=True) as running:
         with running.client(headers={"X-Forwarded-User": "sam"}) as client:
-            assert "picture 128.jpg" not in _page(client)
+            assert not NAMES.findall(_page(client))
         with running.client(headers={"X-Forwarded-User": "ada@example.org"}) as client:
-            assert "picture 128.jpg" in _page(client)
+            assert len(NAMES.findall(_page(client))) > 5
         with running.client() as client:
             assert client.post("/pictures", json={}).status_code == httpx.codes.UNAUTHORIZED
 
