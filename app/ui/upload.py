@@ -129,4 +129,5 @@ class UploadStep:
     def _resume(self, visit: Visit) -> Shown:
         """Finds an upload that is still being taken in."""
         job = unfinished(visit.desk.jobs(), "ingest")
-        return self._uploading(visit, job) if job is not None else {self.said: ""}
+        # Who was quicker than this answer keeps what was said meanwhile.
+        return self._uploading(visit, job) if job is not None else {self.check: gr.update()}
