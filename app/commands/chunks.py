@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.commands.learning import show_end
+from app.commands.learning import EXIT_CODES, show_end
 from app.commands.options import (
     ChunkArgument,
     StatedDomain,
@@ -17,7 +17,7 @@ from app.commands.options import (
     option,
     source_path,
 )
-from app.commands.terminal import JsonOption, pairs_of, require_place, staged, watched
+from app.commands.terminal import JsonOption, pairs_of, require_place, show, staged, watched
 from app.commands.verb import Shown, verb
 
 if TYPE_CHECKING:
@@ -63,10 +63,10 @@ class AddOptions:
 
 
 @verb
-def add(desk: Desk, asked: AddOptions, is_json: JsonOption = False) -> Shown:
+def add(desk: Desk, asked: AddOptions, is_json: JsonOption = False) -> None:
     """Take pictures and captions in.
 
-    They are one chunk, and searchable at once.
+    They are one chunk, and searchable at once. The exit code is 4 where a person has to decide whether it may teach.
     """
     from app.words.chunk import added_lines
     from ingest.intake import IntakeOptions
@@ -93,7 +93,9 @@ def add(desk: Desk, asked: AddOptions, is_json: JsonOption = False) -> Shown:
         "standing": added.chunk.standing,
         "findings": list(added.chunk.findings),
     }
-    return document, *added_lines(added)
+    show(is_json, document, *added_lines(added))
+    if added.chunk.standing == "held":
+        raise typer.Exit(EXIT_CODES["review"])
 
 
 @verb

@@ -31,6 +31,7 @@ from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey, Split
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
+from tests.app.commands.running import document
 from tests.app.small_home import copy_of, small_home
 from tests.model_updates.synthetic_pairs import pair_set
 
@@ -107,6 +108,14 @@ def shuffle(rows: list[Row]) -> None:
     captions = [row["caption"] for row in chosen]
     for row, caption in zip(chosen, captions[1:] + captions[:1], strict=True):
         row["caption"] = caption
+
+
+def test_whoever_adds_a_chunk_that_waits_for_a_person_is_told_by_the_exit_code(
+    home: Path, clean_upload: Path, tmp_path: Path
+) -> None:
+    upload = damaged(clean_upload, tmp_path / "some.zip", shuffle)
+    added = document("add", upload, home=copy_of(home, tmp_path / "home"), code=4)
+    assert added["standing"] == "held"
 
 
 def captions_of(upload: Path) -> list[str]:
