@@ -34,14 +34,12 @@ from ingest.pair import BASE_LANGUAGE, Caption
 from ingest.sentence import phrase
 
 if TYPE_CHECKING:
-    from PIL import Image
-
     from app.query.grammar import Term
-    from app.query.question import Question
+    from app.query.question import QueryPicture, Question
     from app.query.snapshot import Snapshot
     from ingest.records import ImageRecord
 
-    Part = Callable[[], tuple[Term, dict[str, Image.Image]]]
+    Part = Callable[[], tuple[Term, dict[str, QueryPicture]]]
 
 _CAPTIONS = 3  # of each hit
 
@@ -270,7 +268,7 @@ def _with(record: ImageRecord | None, hit: Found) -> Found:
     return replace(hit, domain=record.domain, taken=record.taken, width=record.width, height=record.height)
 
 
-def _text_part(text: str, longest: int) -> tuple[Term, dict[str, Image.Image]]:
+def _text_part(text: str, longest: int) -> tuple[Term, dict[str, QueryPicture]]:
     from app.query.grammar import Kind, Term
 
     if len(text) > longest:
@@ -278,7 +276,7 @@ def _text_part(text: str, longest: int) -> tuple[Term, dict[str, Image.Image]]:
     return Term(Kind.TEXT, text), {}
 
 
-def _picture_part(data: str, number: int) -> tuple[Term, dict[str, Image.Image]]:
+def _picture_part(data: str, number: int) -> tuple[Term, dict[str, QueryPicture]]:
     from app.query.asking import picture_bytes
     from app.query.grammar import Kind, Term
     from app.query.parts import decoded

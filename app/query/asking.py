@@ -6,13 +6,11 @@ import base64
 import binascii
 from typing import Any
 
-from PIL import Image
-
 from app.desk.errors import BadQuery
 from app.desk.hits import MOST_PARTS, QueryPart, SearchRequest
 from app.query.grammar import Kind, Term
 from app.query.parts import decoded, query_terms
-from app.query.question import Question
+from app.query.question import QueryPicture, Question
 
 _IMAGE = "image"
 _PARTS = {"text", "image", "images", "items", "embedding", "parts"}
@@ -30,7 +28,7 @@ def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Questio
     if body.image_url is not None:
         raise BadQuery("Nothing is fetched from the network. Send the picture itself as `image`, in base64.")
     terms: list[Term] = []
-    pictures: dict[str, Image.Image] = {}
+    pictures: dict[str, QueryPicture] = {}
     if body.text is not None:
         terms += query_terms(body.text, longest=longest)
         pictures |= _named(terms, body.images)
@@ -48,7 +46,7 @@ def question_of(body: SearchRequest, *, longest: int, default_k: int) -> Questio
     return Question(tuple(terms), pictures, body.model_copy(update=_WITHOUT_PARTS), body.k or default_k)
 
 
-def _named(terms: list[Term], sent: dict[str, str]) -> dict[str, Image.Image]:
+def _named(terms: list[Term], sent: dict[str, str]) -> dict[str, QueryPicture]:
     """Returns the pictures that a text names, each sent under its name or under its name without `./`."""
     pictures = {}
     for term in terms:
@@ -63,7 +61,7 @@ def _named(terms: list[Term], sent: dict[str, str]) -> dict[str, Image.Image]:
     return pictures
 
 
-def _term(part: QueryPart, number: int, pictures: dict[str, Image.Image]) -> Term:
+def _term(part: QueryPart, number: int, pictures: dict[str, QueryPicture]) -> Term:
     if part.text is not None:
         return Term(Kind.TEXT, part.text, part.weight)
     if part.item is not None:

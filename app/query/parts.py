@@ -12,16 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image
 
 from app.desk.errors import BadQuery
 from app.language.detection import Guess, Reading
 from app.query.grammar import Kind, Term, parse
+from app.query.question import QueryPicture
 from app.query.snapshot import Snapshot, Vectors, read_query, words
 from ingest.errors import BadImage
 from ingest.images import decode
+from ingest.pair import image_id_of
 from ingest.sentence import phrase
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import unit
 from model_updates.inserts import BASE
 
 _SAMPLE = 512
@@ -62,7 +63,7 @@ def query_terms(query: str, *, longest: int) -> tuple[Term, ...]:
 
 
 def encode(
-    snapshot: Snapshot, terms: Sequence[Term], pictures: Mapping[str, Image.Image], language: str
+    snapshot: Snapshot, terms: Sequence[Term], pictures: Mapping[str, QueryPicture], language: str
 ) -> Encoded:
     """Returns the vectors of a query under a snapshot's encoder.
 
@@ -116,21 +117,30 @@ def sample_of(snapshot: Snapshot) -> Vectors:
     return snapshot.generation.vectors(sample_ids(snapshot))
 
 
-def _vector(snapshot: Snapshot, term: Term, pictures: Mapping[str, Image.Image], item: str | None) -> Vectors:
+def _vector(
+    snapshot: Snapshot, term: Term, pictures: Mapping[str, QueryPicture], item: str | None
+) -> Vectors:
     if item is not None:
         row = snapshot.generation.vectors([item])[0]
     elif term.kind is Kind.IMAGE:
-        row = _picture_vector(snapshot.encoder, pictures[term.value])
+        row = _picture_vector(snapshot, pictures[term.value])
     else:
         row = _given(term, snapshot.generation.dim)
     return np.asarray(row, dtype=np.float32)
 
 
-def _picture_vector(encoder: Encoder, picture: Image.Image) -> Vectors:
-    """Returns (dim,) float32; a picture whose domain nobody stated takes the route that it looks like."""
-    trunk = encoder.trunk_features([picture])
+def _picture_vector(snapshot: Snapshot, picture: QueryPicture) -> Vectors:
+    """Returns (dim,) float32: of a picture of the gallery its own, which finds it first whatever it looks like.
+
+    Any other takes the route that it looks like: nobody has stated its domain.
+    """
+    if picture.id in snapshot.generation.positions and picture.id not in snapshot.hidden:
+        stored: Vectors = snapshot.generation.vectors([picture.id])[0]
+        return stored
+    encoder, images = snapshot.encoder, [picture.image]
+    trunk = encoder.trunk_features(images)
     route = encoder.guess_routes(trunk)[0] if encoder.can_guess_routes else BASE
-    rows = unit(encoder.projected(trunk)) if route == BASE else encoder.encode_images([picture], route)
+    rows = unit(encoder.projected(trunk)) if route == BASE else encoder.encode_images(images, route)
     return np.asarray(rows[0], dtype=np.float32)
 
 
@@ -167,14 +177,14 @@ def _item(snapshot: Snapshot, term: Term) -> str:
     )
 
 
-def decoded(term: Term, data: bytes) -> Image.Image:
+def decoded(term: Term, data: bytes) -> QueryPicture:
     """Returns a picture to search with.
 
     Raises:
         BadQuery: it cannot be decoded safely.
     """
     try:
-        return decode(data).image
+        return QueryPicture(decode(data).image, image_id_of(data))
     except BadImage as error:
         raise BadQuery(
             phrase("{name} cannot be searched with. {why}", name=term.value, why=error), at=term.at

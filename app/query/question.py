@@ -11,8 +11,17 @@ from PIL import Image
 
 from app.desk.hits import SearchRequest
 from app.query.grammar import Kind, Term
+from ingest.pair import ImageId
 
 _OF_A_PAGE = {"k", "cursor", "offset", "release", "explain", "captions", "caption_languages"}
+
+
+@dataclass(frozen=True)
+class QueryPicture:
+    """A picture to search with."""
+
+    image: Image.Image  # decoded
+    id: ImageId  # what the gallery calls it, if it has the very same file
 
 
 @dataclass(frozen=True)
@@ -20,7 +29,7 @@ class Question:
     """One query with everything that belongs to it."""
 
     terms: tuple[Term, ...]  # its parts
-    pictures: Mapping[str, Image.Image] = field(default_factory=dict)  # those that parts name, decoded
+    pictures: Mapping[str, QueryPicture] = field(default_factory=dict)  # those that parts name, decoded
     asked: SearchRequest = field(default_factory=SearchRequest)  # everything else that was asked
     k: int = 24  # hits a page
 
@@ -31,6 +40,6 @@ class Question:
 
     def digest(self) -> str:
         """Returns what two pages of one result have in common, as 16 hexadecimal digits."""
-        seen = {name: hashlib.sha256(one.tobytes()).hexdigest() for name, one in self.pictures.items()}
+        seen = {name: one.id for name, one in self.pictures.items()}
         facts = (self.terms, sorted(seen.items()), self.asked.model_dump(exclude=_OF_A_PAGE))
         return hashlib.sha256(repr(facts).encode("utf-8", "backslashreplace")).hexdigest()[:16]

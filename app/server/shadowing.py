@@ -51,7 +51,7 @@ class _Asked:
 
     @property
     def pixels(self) -> int:
-        return sum(picture.width * picture.height for picture in self.question.pictures.values())
+        return sum(one.image.width * one.image.height for one in self.question.pictures.values())
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from app.query.snapshot import Snapshot
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
 from tests.app.small_home import copy_of, small_home
+from tests.model_updates.tiny import tiny_encoder
 
 TODAY = datetime.now(UTC).date()
 
@@ -80,6 +81,21 @@ def test_a_picture_finds_itself_first_and_with_words_what_is_like_both(
     near_text = [hit.parts[1] for hit in both.hits]
     alone_text = [hit.parts[0] for hit in _find(workspace, snapshot, "a red car", explain=True).hits]
     assert max(near_text) > np.median(alone_text)
+
+
+def test_a_file_of_the_gallery_finds_itself_first_whatever_route_it_takes(
+    workspace: Workspace, snapshot: Snapshot
+) -> None:
+    """Its domain was stated when it was taken in, and may be another than it looks like."""
+    turned = replace(snapshot, encoder=tiny_encoder())  # by which no picture is where it was
+    terms = parse("./a.png")
+    for wanted in snapshot.generation.ids[:5]:
+        pictures = {terms[0].value: decoded(terms[0], workspace.blobs.original(wanted))}
+        first = _find(workspace, turned, Question(terms, pictures), 1).hits[0]
+        assert first.id == wanted
+        assert first.score == pytest.approx(1, abs=1e-6)
+    hidden = replace(snapshot, hidden=frozenset({wanted}))
+    assert wanted not in _ids(_find(workspace, hidden, Question(terms, pictures)))
 
 
 def test_what_is_taken_away_goes_down_and_weights_count(workspace: Workspace, snapshot: Snapshot) -> None:
