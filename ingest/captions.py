@@ -13,6 +13,10 @@ from ingest.sentence import phrase
 
 UNDETERMINED = "und"
 
+REGAINED = "letters that had been read in a wrong encoding were repaired"
+"""The note of such a caption."""
+_OLDER = ("cp1252", "latin-1", "cp1250", "cp1251")
+
 _ZWNJ, _ZWJ = "\u200c", "\u200d"
 # Format characters that are visible signs of their script (Arabic number marks and the like).
 _VISIBLE_FORMAT = frozenset(
@@ -79,11 +83,32 @@ def normalise_caption(raw: str, limits: Limits = DEFAULT_LIMITS) -> CleanCaption
             phrase("The caption is longer than {count} bytes.", count=f"{limits.caption_bytes:,}"),
         )
     notes: list[str] = []
-    text = _stripped(unicodedata.normalize("NFC", raw), notes)
+    regained = regained_text(raw)
+    if regained:
+        notes.append(REGAINED)
+    text = _stripped(unicodedata.normalize("NFC", regained or raw), notes)
     text = " ".join(unicodedata.normalize("NFC", text).split())
     if not any(_is_visible(character) for character in text):
         raise BadCaption("caption_empty", phrase("The caption is empty or has only spaces and punctuation."))
     return CleanCaption(text, raw, tuple(notes))
+
+
+def regained_text(text: str) -> str:
+    """Returns what UTF-8 said before it was read in an older encoding, as in "cafÃ©"; "" of a text that was read well.
+
+    Such letters are valid UTF-8 once they are bytes again, which no sentence that somebody meant is (docs/log.md,
+    2026-11-25).
+    """
+    if text.isascii():
+        return ""
+    for encoding in _OLDER:
+        try:
+            meant = text.encode(encoding).decode("utf-8")
+        except UnicodeError:
+            continue
+        if meant != text:
+            return meant
+    return ""
 
 
 @lru_cache(maxsize=4096)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ingest.captions import UNDETERMINED, normalise_caption, normalise_language
+from ingest.captions import REGAINED, UNDETERMINED, normalise_caption, normalise_language
 from ingest.errors import BadItem, BadRow, UnknownLanguage
 from ingest.grouping import Settled
 from ingest.limits import Limits
@@ -47,6 +47,7 @@ class Judge:
         self._limits = limits
         self._domains: dict[ImageId, str] = {}
         self._first_seen: dict[tuple[ImageId, str, str], str] = {}
+        self.regained: list[str] = []  # captions that had been read in a wrong encoding, as they are now
 
     def domain_of(self, image_id: ImageId) -> str:
         """Returns the domain of an accepted image of this upload."""
@@ -101,6 +102,8 @@ class Judge:
         if first != row.where:
             sentence = phrase("The same picture and caption as {first}: counted once.", first=first)
             return ReportRow(row.where, "accepted", "duplicate", sentence)
+        if REGAINED in caption.notes:
+            self.regained.append(caption.text)
         return Accepted(*key, row.where, _sentence(caption.notes), split, group)
 
     def _stated_domain(self, rows: Sequence[Row]) -> str:

@@ -22,7 +22,7 @@ from ingest.plan import IntakePlan
 from ingest.readers.container import Row, Skipped, Told
 from ingest.readers.names import shown
 from ingest.records import NewAside, NewImage
-from ingest.report import ReportRow, top_reasons
+from ingest.report import ReportRow, regained_note, top_reasons
 from ingest.sentence import joined, phrase
 from ingest.sketch import sketch_of
 from ingest.unsettled import Unsettled
@@ -103,6 +103,7 @@ class Harvest:
             NoValidPair: nothing is left.
         """
         self._take_written()
+        self.notes += regained_note(self._judge.regained)
         repeated = repeated_captions(self.pairs, self._limits)
         why = phrase("Its caption stands on very many pictures; look whether it belongs to each.")
         kept: list[Accepted] = []

@@ -129,6 +129,19 @@ def copies_note(copies: Mapping[str, int]) -> str | None:
     return f"near-copies: {', '.join(told)}; the copies of one picture are in one split and count once"
 
 
+def regained_note(captions: Sequence[str]) -> list[str]:
+    """Returns what a report says of captions that had been read in a wrong encoding; nothing when there are none."""
+    if not captions:
+        return []
+    return [
+        phrase(
+            "{count} captions had been read in a wrong encoding and were repaired, such as “{example}”",
+            count=len(captions),
+            example=captions[0][:80],
+        )
+    ]
+
+
 def top_reasons(rows: Sequence[ReportRow], *, limit: int = 3) -> str:
     """Returns the most frequent reasons with an example sentence each, for one message."""
     unused = [row for row in rows if row.outcome != "accepted"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.captions import normalise_caption, normalise_language
+from ingest.captions import REGAINED, normalise_caption, normalise_language, regained_text
 from ingest.errors import BadCaption, UnknownLanguage
 
 _TEXT = st.text(
@@ -130,3 +130,31 @@ def test_an_unknown_tag_is_refused_with_the_nearest_one(tag: str, nearest: str) 
         normalise_language(tag)
     assert nearest in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("meant", "encoding"),
+    [
+        ("ein Café für große Hunde", "cp1252"),
+        ("ein Café für große Hunde", "cp1250"),
+        ("ein Café für große Hunde", "cp1251"),
+        ("две собаки у моря", "cp1251"),
+        ("две собаки у моря", "latin-1"),
+        ("二匹の犬", "latin-1"),
+        ("zwei Hunde 🐕", "cp1252"),
+    ],
+)
+def test_letters_that_were_read_in_a_wrong_encoding_are_repaired(meant: str, encoding: str) -> None:
+    garbled = meant.encode().decode(encoding)
+    cleaned = normalise_caption(garbled)
+    assert cleaned.text == meant
+    assert cleaned.raw == garbled
+    assert REGAINED in cleaned.notes
+
+
+@pytest.mark.parametrize(
+    "meant",
+    ["Ã and Â are letters of Portuguese", "São Tomé", "naïve café", "Ελλάδα", "à", "¿Qué?", "Привет", "größer", "½ Â°"],
+)
+def test_letters_that_were_read_well_are_left_as_they_are(meant: str) -> None:
+    assert regained_text(meant) == ""
