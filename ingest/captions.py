@@ -15,7 +15,7 @@ UNDETERMINED = "und"
 
 REGAINED = "letters that had been read in a wrong encoding were repaired"
 """The note of such a caption."""
-_OLDER = ("cp1252", "latin-1", "cp1250", "cp1251")
+_OLDER = ("sloppy-windows-1252", "latin-1", "sloppy-windows-1250", "sloppy-windows-1251")
 
 _ZWNJ, _ZWJ = "\u200c", "\u200d"
 # Format characters that are visible signs of their script (Arabic number marks and the like).
@@ -83,14 +83,19 @@ def normalise_caption(raw: str, limits: Limits = DEFAULT_LIMITS) -> CleanCaption
             phrase("The caption is longer than {count} bytes.", count=f"{limits.caption_bytes:,}"),
         )
     notes: list[str] = []
-    regained = regained_text(raw)
-    if regained:
-        notes.append(REGAINED)
-    text = _stripped(unicodedata.normalize("NFC", regained or raw), notes)
-    text = " ".join(unicodedata.normalize("NFC", text).split())
+    text = _cleaned(raw, notes)
     if not any(_is_visible(character) for character in text):
         raise BadCaption("caption_empty", phrase("The caption is empty or has only spaces and punctuation."))
-    return CleanCaption(text, raw, tuple(notes))
+    return CleanCaption(text, raw, tuple(dict.fromkeys(notes)))
+
+
+def _cleaned(text: str, notes: list[str]) -> str:
+    while meant := regained_text(text):  # some were read wrongly more than once
+        notes.append(REGAINED)
+        text = meant
+    text = _stripped(unicodedata.normalize("NFC", text), notes)
+    text = " ".join(unicodedata.normalize("NFC", text).split())
+    return _cleaned(text, notes) if regained_text(text) else text
 
 
 def regained_text(text: str) -> str:
@@ -101,6 +106,8 @@ def regained_text(text: str) -> str:
     """
     if text.isascii():
         return ""
+    import ftfy.bad_codecs  # noqa: F401 - knows these encodings as browsers read them, without gaps
+
     for encoding in _OLDER:
         try:
             meant = text.encode(encoding).decode("utf-8")

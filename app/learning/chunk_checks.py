@@ -20,8 +20,8 @@ from app.learning.caption_languages import confidences, profile_fits, sample_of
 from app.learning.chunk_findings import ChunkSlice, merged
 from app.learning.chunk_novelty import novelty_findings
 from app.learning.routes import stated_routes
-from app.learning.yardstick import trusted_chunks, usable_chunks
-from ingest.findings import Finding, Outcome, holds
+from app.learning.yardstick import trusted_chunks
+from ingest.findings import Finding, Outcome, findings_in, holds
 from ingest.pair import BASE_LANGUAGE, Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN
 from model_updates.encoder import Encoder, unit
@@ -159,6 +159,26 @@ def _is_clean(findings: Iterable[Finding]) -> bool:
     return not holds(found) and any(f.check == say.MATCH and f.outcome is Outcome.ACCEPT for f in found)
 
 
+def believed_chunks(workspace: Workspace, release: ReleaseRecord) -> frozenset[str]:
+    """Returns the ids of the chunks whose captions may speak for or against others of the same pictures.
+
+    What was learned or accepted is believed, and what was found to fit its pictures; captions that no check could
+    judge would let others with the same mistake pass.
+    """
+    fits = {
+        chunk.id
+        for chunk in workspace.catalog.chunks()
+        if chunk.standing == "accepted"
+        or (chunk.standing == "new" and _fits_its_pictures(findings_in(chunk.report)))
+    }
+    return trusted_chunks(workspace, release) | fits
+
+
+def _fits_its_pictures(findings: Iterable[Finding]) -> bool:
+    matched = [finding.outcome for finding in findings if finding.check == say.MATCH]
+    return bool(matched) and all(outcome is Outcome.ACCEPT for outcome in matched)
+
+
 @dataclass(frozen=True)
 class _Gathered:
     """What is known beside a chunk."""
@@ -183,7 +203,7 @@ class _Gathered:
 
     def _beside(self, key: SliceKey, ids: Sequence[str], own_english: dict[str, str]) -> list[str]:
         """Returns for each picture a caption of the same thing that may be believed: in its language, else English."""
-        chunks = usable_chunks(self.workspace, self.release) - {self.chunk}
+        chunks = believed_chunks(self.workspace, self.release) - {self.chunk}
         groups = self.workspace.catalog.groups(set(ids))
         found = dict(own_english) if key.language != BASE_LANGUAGE else {}
         found = {groups[image_id]: text for image_id, text in found.items() if image_id in groups}

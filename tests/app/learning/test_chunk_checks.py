@@ -6,6 +6,7 @@ import csv
 import io
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import requests
 from app.learning import held_pairs, update_cycle
-from app.learning.chunk_checks import check_again, check_chunk, judge
+from app.learning.chunk_checks import believed_chunks, check_again, check_chunk, judge
 from app.learning.chunk_findings import (
     EXCHANGE,
     HELD_OUT,
@@ -185,6 +186,28 @@ def test_a_word_of_a_person_outlives_the_same_upload(home: Path, clean_upload: P
         update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
         assert workspace.catalog.chunk(chunk).standing == "accepted"
         assert check_chunk(workspace, chunk)
+
+
+def test_captions_that_nobody_could_judge_speak_for_no_others(
+    home: Path, clean_upload: Path, tmp_path: Path
+) -> None:
+    """Else a chunk with exchanged captions, which passes where no check can tell, has others with them pass."""
+    with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
+        catalog = workspace.catalog
+        chunk = update_cycle.add_chunk(workspace, clean_upload, IntakeOptions(), by="test").report.chunk_id
+        commit = workspace.releases.current()
+        assert commit is not None
+        live = workspace.releases.release(commit.release)
+        assert chunk in believed_chunks(workspace, live)
+        report = catalog.chunk(chunk).report
+        unknown = [
+            replace(one, outcome=Outcome.UNKNOWN) if one.check == MATCH else one
+            for one in findings_in(report)
+        ]
+        catalog.set_report(chunk, {**report, "findings": [one.to_json() for one in unknown]})
+        assert chunk not in believed_chunks(workspace, live)
+        catalog.set_standing(chunk, "accepted", by="ada", why="I looked at all of them")
+        assert chunk in believed_chunks(workspace, live)
 
 
 def test_twelve_pairs_say_what_it_would_take() -> None:
