@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 CHROMIUM = Path("/usr/bin/chromium")
-WAIT_MS = 30_000  # a busy machine answers late
+WAIT_MS = 60_000  # a busy machine answers late
 JOB_MS = 180_000  # a new process loads the encoder; on a busy machine that takes long
 EVENTS = (
     "/gradio_api/queue/",
