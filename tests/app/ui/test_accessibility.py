@@ -14,6 +14,9 @@ from tests.app.ui.browsing import IN_A_BROWSER, TILES, ask, choose, open_page, o
 
 pytestmark = IN_A_BROWSER
 Looks = tuple[tuple[int, str], ...]
+# A colour that fades to another is neither of them.
+STILL = """document.head.appendChild(document.createElement("style")).textContent =
+  "*, *::before, *::after { transition: none !important; }" """
 # Each width and each theme once; every width in every theme under -m slow.
 FEW: Looks = ((1440, "light"), (390, "dark"))
 ALL: Looks = (*FEW, (1440, "dark"), (390, "light"))
@@ -35,6 +38,7 @@ def walked(page: Page) -> Page:
 def found_wrong(page: Page, looks: Looks) -> list[str]:
     """Returns what is wrong with the page as it is now, in every look, and leaves it wide and light."""
     wrong = []
+    page.evaluate(STILL)
     for width, theme in looks:
         page.set_viewport_size({"width": width, "height": 900})
         # What Gradio does with `?__theme=dark`.
