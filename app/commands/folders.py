@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -64,12 +65,11 @@ def watch(
     with AtHome(settings, by=who()) as desk:
         _ = desk.home  # refuses at once, before the heavy imports
         typer.echo(f"Watching {', '.join(map(str, found))} (Ctrl-C ends it)")
-        try:
+        with suppress(KeyboardInterrupt):  # which may also end the watching itself, without a word
             for touched in changed_folders(found, threading.Event()):
                 for folder in touched:
                     typer.echo(f"{time.strftime('%X')} {folder}: {_looked_at(desk, folder)}")
-        except KeyboardInterrupt:
-            typer.echo("No longer watching. What was taken in stays; the same command goes on.")
+        typer.echo("No longer watching. What was taken in stays; the same command goes on.")
 
 
 def _looked_at(desk: Desk, folder: Path) -> str:
