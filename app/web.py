@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
@@ -51,6 +53,7 @@ def serve(
     Raises:
         NoHome: there is no home to serve.
         AppError: it could not start; the log says why.
+        KeyboardInterrupt: Ctrl-C has stopped it.
     """
     home = Home.open(settings.home)
     logs.configure(settings.log_level, home=home.root, to_stderr=True)
@@ -63,7 +66,10 @@ def serve(
             options = server_options(app, settings.host, settings.port)
             # Who signs people in must be seen at its own address, not at the one that it forwards for.
             options.proxy_headers = settings.proxy_user_header is None
-            _Server(options, on_ready).run([listener])
+            server = _Server(options, on_ready)
+            server.run([listener])
+            if server.is_interrupted:  # asyncio drops that when the server has ended before it was told
+                raise KeyboardInterrupt
 
 
 class _Server(uvicorn.Server):
@@ -72,6 +78,11 @@ class _Server(uvicorn.Server):
     def __init__(self, options: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(options)
         self._on_ready = on_ready
+        self.is_interrupted = False  # by Ctrl-C
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.is_interrupted |= sig == signal.SIGINT
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         try:
