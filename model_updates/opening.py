@@ -21,9 +21,10 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ingest.pair import BASE_LANGUAGE
-from model_updates.encoder import Encoder, ForeignTokenizer
+from model_updates.encoder import Encoder
 from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
 from model_updates.hub import hub_answers, is_cached
+from model_updates.hub_texts import buildable, tokenizer_for
 from model_updates.language_profiles import base_profiles
 from model_updates.photo.model import CONTEXT, PhotoModel, from_packages, preprocessing
 from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
@@ -80,9 +81,8 @@ def open_encoder(
         refuse_pickle(local)
         built = build_model(model)
         load_weights(built, local)
-    else:
-        built = _download(model, pretrained)
-    return wrap(built, model)
+        return wrap(built, model, beside=local.parent)
+    return wrap(_download(model, pretrained), model)
 
 
 def open_embedded(folder: Path | None = None) -> Encoder:
@@ -147,7 +147,8 @@ def build_model(model: str, *, rows: int | None = None) -> nn.Module:
         )
         return tiny.eval()
     _config(model)
-    built: nn.Module = open_clip.create_model(model, load_weights=False, pretrained_text=False)
+    with buildable(model) as told:
+        built: nn.Module = open_clip.create_model(model, load_weights=False, pretrained_text=False, **told)
     return built.eval()
 
 
@@ -218,8 +219,20 @@ def refuse_pickle(path: Path) -> None:
         )
 
 
-def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = None) -> Encoder:
-    """Makes an encoder of a built model, with CLIP's vocabulary where it fits, else open_clip's tokenizer."""
+def wrap(
+    model: nn.Module,
+    architecture: str,
+    vocabulary: Vocabulary | None = None,
+    *,
+    beside: Path | None = None,
+) -> Encoder:
+    """Makes an encoder of a built model, with CLIP's vocabulary where it fits, else open_clip's tokenizer.
+
+    The rules of a tokenizer that open_clip does not bring may lie in the folder `beside`, where its weights are.
+
+    Raises:
+        UnknownModel: they do not, and no hub answers.
+    """
     preprocessing = _preprocessing(architecture, model)
     foreign = None
     if vocabulary is None:
@@ -229,7 +242,7 @@ def wrap(model: nn.Module, architecture: str, vocabulary: Vocabulary | None = No
             context = int(model.context_length)  # type: ignore[arg-type]
             vocabulary = Vocabulary.clip(Path(default_bpe()), context_length=context)
         else:
-            foreign = foreign_tokenizer(architecture)
+            foreign = tokenizer_for(architecture, beside)
     return Encoder(
         model,
         architecture=architecture,
@@ -244,12 +257,6 @@ def _reads_as_clip(architecture: str) -> bool:
     """True unless open_clip pairs an architecture with another tokenizer than CLIP's, or with other rules for it."""
     text: dict[str, Any] = (open_clip.get_model_config(architecture) or {}).get("text_cfg", {})
     return not text.get("hf_tokenizer_name") and not text.get("tokenizer_kwargs")
-
-
-def foreign_tokenizer(architecture: str) -> ForeignTokenizer:
-    """Returns the tokenizer that open_clip pairs with an architecture."""
-    tokenizer: ForeignTokenizer = open_clip.get_tokenizer(architecture)
-    return tokenizer
 
 
 def _preprocessing(architecture: str, model: nn.Module) -> Preprocessing:

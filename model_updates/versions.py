@@ -5,7 +5,7 @@
     weights-*.safetensors        every parameter, float32, cut as `shards.py` has it (versions of before: one file)
     inserts-*.safetensors        those of its inserts, by their numbers
     vocabulary.json              token tables (only for towers whose vocabulary is ours)
-    tokenizer.json               rules of a tokenizer that came from a local folder (sentence-transformers)
+    tokenizer.json               rules of a tokenizer that open_clip does not bring
     languages.npz                what the captions of its languages look like (versions of before have none)
     state-*.safetensors          what each strategy carries, which the next update needs
     manifest.json                what it is, where it came from, size and sha256 of each file
@@ -29,8 +29,9 @@ from ingest.sentence import known_fields
 from model_updates import language_profiles
 from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import VersionDamaged
+from model_updates.hub_texts import kept, tokenizer_for
 from model_updates.inserts import Insert, Owner
-from model_updates.opening import build_model, fit_weights, foreign_tokenizer
+from model_updates.opening import build_model, fit_weights
 from model_updates.parts.kinds import KINDS
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import kept_tokenizer
@@ -161,7 +162,9 @@ def _built(manifest: Mapping[str, Any]) -> nn.Module:
 def _tokenizer(folder: Path, manifest: Mapping[str, Any]) -> ForeignTokenizer:
     if "blueprint" in manifest:
         return kept_tokenizer((folder / TOKENIZER).read_text(encoding="utf-8"), manifest["blueprint"])
-    return foreign_tokenizer(manifest["architecture"])
+    if TOKENIZER in manifest["files"]:
+        return kept(manifest["architecture"], (folder / TOKENIZER).read_text(encoding="utf-8"))
+    return tokenizer_for(manifest["architecture"])
 
 
 def load_state(folder: Path, strategy: str) -> State | None:

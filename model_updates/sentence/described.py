@@ -143,7 +143,7 @@ def tokenizer_of(place: Path, config: dict[str, Any]) -> tuple[KeptTokenizer, di
     rules.no_padding()
     lower = bool(said.get("do_lower_case"))
     tokens = {"longest": longest, "pad": int(read.pad_token_id or 0), "lower": lower}
-    return KeptTokenizer(rules.to_str(), longest=longest, lower=lower), tokens
+    return KeptTokenizer(rules.to_str(), longest=longest, clean=str.lower if lower else str), tokens
 
 
 def preprocessing_of(place: Path) -> Preprocessing:

@@ -85,7 +85,7 @@ def wrap(
 def kept_tokenizer(text: str, blueprint: Mapping[str, Any]) -> KeptTokenizer:
     """Returns the tokenizer of a version from the text it keeps and its blueprint."""
     tokens = blueprint["tokens"]
-    return KeptTokenizer(text, longest=tokens["longest"], lower=tokens["lower"])
+    return KeptTokenizer(text, longest=tokens["longest"], clean=str.lower if tokens["lower"] else str)
 
 
 def _load(tower: nn.Module, part: str, place: Path) -> None:

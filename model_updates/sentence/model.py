@@ -10,7 +10,7 @@ A blueprint is what a version keeps beside the weights, so that it opens again w
 Only the classes named here are ever built, whatever a folder asks for.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -168,18 +168,20 @@ def without_pooler(body: nn.Module) -> None:
 class KeptTokenizer:
     """Texts to token rows by rules that are not ours; it travels with the version."""
 
-    def __init__(self, text: str, *, longest: int, lower: bool = False) -> None:
-        """Reads the rules; a text has at most `longest` tokens, both ends included; `lower` lower-cases it first."""
+    def __init__(
+        self, text: str, *, longest: int, clean: Callable[[str], str] = str, pad: int = PADDING
+    ) -> None:
+        """Reads the rules; a text is cleaned, has at most `longest` tokens, both ends included, and then `pad`."""
         self.text = text  # of ``tokenizer.json``, all there is to know of the rules
-        self._longest, self._lower = longest, lower
+        self._longest, self._clean, self._pad = longest, clean, pad
         self._rules = Tokenizer.from_str(text)
         self._rules.enable_truncation(longest)
         self._rules.no_padding()
 
     def __call__(self, texts: Sequence[str]) -> Tensor:
-        """Returns (n, longest) int64 rows, `PADDING` behind each text."""
-        given = [text.lower() for text in texts] if self._lower else list(texts)
-        rows = torch.full((len(given), self._longest), PADDING)
-        for row, encoded in zip(rows, self._rules.encode_batch(given), strict=True):
+        """Returns (n, longest) int64 rows, padding behind each text."""
+        rows = torch.full((len(texts), self._longest), self._pad)
+        cut = self._rules.encode_batch([self._clean(text) for text in texts])
+        for row, encoded in zip(rows, cut, strict=True):
             row[: len(encoded.ids)] = torch.tensor(encoded.ids)
         return rows

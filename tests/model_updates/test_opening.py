@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from model_updates.encoder import Encoder
 from model_updates.errors import UnknownModel, UnsafeWeights, VersionDamaged, WeightsMismatch
-from model_updates.opening import build_model, foreign_tokenizer, load_weights, open_embedded, open_encoder
+from model_updates.opening import build_model, load_weights, open_embedded, open_encoder
 from model_updates.versions import load_version, write_version
 from tests.model_updates.contract import prospect_of
 from tests.model_updates.tiny import make_strategy, teach
@@ -141,7 +141,7 @@ def test_a_version_from_before_such_a_tower_could_grow_keeps_its_vectors(tmp_pat
         architecture=BESIDE,
         preprocessing=now.preprocessing,
         vocabulary=None,
-        foreign_tokenizer=foreign_tokenizer(BESIDE),
+        foreign_tokenizer=open_clip.get_tokenizer(BESIDE),
     )
     vectors, fingerprint = then.encode_texts(["a dog"]), then.text_fingerprint()
     write_version(tmp_path / "version", then, {})

@@ -17,7 +17,6 @@ from model_updates.batches import gather
 from model_updates.byte_pairs import learn_merges
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, NoCache
-from model_updates.opening import foreign_tokenizer
 from model_updates.options import options_of
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.router import FEWEST_PICTURES
@@ -83,7 +82,7 @@ def _built(seed: int, architecture: str) -> tuple[Encoder, Tensor]:
         architecture=architecture,
         preprocessing=Preprocessing(size=32, mean=grey, std=grey),
         vocabulary=vocabulary,
-        foreign_tokenizer=None if vocabulary else foreign_tokenizer(architecture),
+        foreign_tokenizer=None if vocabulary else open_clip.get_tokenizer(architecture),
     )
     return encoder, torch.get_rng_state()
 
