@@ -15,7 +15,6 @@ from model_updates.trust.exchanged import Exchange
 from model_updates.trust.matching import FEWEST, REFERENCE, Impression, Matching
 from model_updates.trust.mismatch import Mismatch
 from model_updates.trust.repetition import Repetition
-from model_updates.trust.row_shift import WHOLE
 
 EXAMPLES = 12
 LANGUAGE, MATCH, SHIFT, EXCHANGE = "declared_language", "captions_match", "row_shift", "exchanged_words"
@@ -29,12 +28,14 @@ _TOLD_BY = {
     "": phrase("by what the pictures look like"),
 }
 _MOVED_DOWN = template(
-    "{slice}: captions look moved by {rows} down: what stands {again} further down fits far better (agreement {best} "
-    "against {now}, random orders ±{spread}). Move the caption column back and upload the chunk again."
+    "{slice}: captions look moved by {rows} down from pair {first} (“{caption}”) to pair {last} of {pairs}: what "
+    "stands {rows} further down fits far better (by {certainty} deviations). Move these captions back and upload the "
+    "chunk again."
 )
 _MOVED_UP = template(
-    "{slice}: captions look moved by {rows} up: what stands {again} further up fits far better (agreement {best} "
-    "against {now}, random orders ±{spread}). Move the caption column back and upload the chunk again."
+    "{slice}: captions look moved by {rows} up from pair {first} (“{caption}”) to pair {last} of {pairs}: what "
+    "stands {rows} further up fits far better (by {certainty} deviations). Move these captions back and upload the "
+    "chunk again."
 )
 
 
@@ -78,42 +79,41 @@ def match_findings(one: ChunkSlice, seen: Matching, check: str = MATCH) -> list[
         SHIFT,
         Outcome.ACCEPT,
         phrase("{slice}: no other order of the rows fits better than the uploaded one.", slice=one.key),
-        {"agreement": round(shift.uploaded, 2), "best_other_order": round(shift.strength, 2)},
+        {"tie": round(seen.tie, 2), "certainty": round(shift.certainty, 2)},
     )
     return [_matched(one, seen, check), order]
 
 
 def _moved(one: ChunkSlice, seen: Matching) -> Finding:
-    shift = seen.shift
+    shift, pairs = seen.shift, one.pairs
     assert shift is not None  # noqa: S101 - the caller looked
-    at = np.arange(len(one.pairs)) if shift.part == WHOLE else one.parts[shift.part]
     rows = phrase("one row") if abs(shift.rows) == 1 else phrase("{count} rows", count=abs(shift.rows))
     is_down = shift.rows > 0
     way = phrase("further down") if is_down else phrase("further up")
     sentence = phrase(
         _MOVED_DOWN if is_down else _MOVED_UP,
         slice=one.key,
-        rows=rows
-        if shift.part == WHOLE
-        else phrase("{rows} in the {part}", rows=rows, part=phrase(shift.part)),
-        again=rows,
-        best=f"{shift.strength:.0f}",
-        now=f"{shift.uploaded:.0f}",
-        spread=f"{shift.spread:.1f}",
+        rows=rows,
+        first=shift.first + 1,
+        caption=pairs.texts[shift.first],
+        last=shift.last + 1,
+        pairs=len(pairs),
+        certainty=f"{shift.certainty:.0f}",
     )
-    again = [one.pairs.texts[int(at[(n + shift.rows) % len(at)])] for n in range(min(EXAMPLES, len(at)))]
+    fitting = {at: at + shift.rows for at in range(shift.first, shift.last + 1)}
     examples = [
-        one.example(int(at[n]), phrase("{rows} {way} stands “{text}”.", rows=rows, way=way, text=text))
-        for n, text in enumerate(again)
+        one.example(at, phrase("{rows} {way} stands “{text}”.", rows=rows, way=way, text=pairs.texts[other]))
+        for at, other in fitting.items()
+        if 0 <= other < len(pairs)
     ]
     figures: dict[str, Figure] = {
         "rows": shift.rows,
-        "part": shift.part,
-        "agreement": round(shift.uploaded, 2),
-        "best_other_order": round(shift.strength, 2),
-        "random_orders": round(shift.spread, 2),
+        "first_pair": shift.first + 1,
+        "last_pair": shift.last + 1,
+        "pairs": len(pairs),
+        "certainty": round(shift.certainty, 2),
     }
-    return Finding(SHIFT, Outcome.HOLD, sentence, figures, tuple(examples))
+    return Finding(SHIFT, Outcome.HOLD, sentence, figures, tuple(examples[:EXAMPLES]))
 
 
 def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:

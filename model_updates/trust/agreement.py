@@ -61,7 +61,7 @@ def agreement(
     `groups` (n,) says which pairs are of one thing, for standard errors. `same` is per block (b, b), true where picture
     and caption may belong together, so that they are no example of a mismatched pair; the diagonal is.
     """
-    table, weights = _joint(witnesses, same)
+    table, weights = heard(witnesses, same)
     found, others = np.zeros(len(groups)), []
     for block, joint, together in zip(blocks, table, same, strict=True):
         found[block] = np.diagonal(joint)
@@ -86,14 +86,14 @@ def strength(
     same: Sequence[NDArray[np.bool_]],
 ) -> float:
     """Returns what `agreement` says of the strength, and nothing else: for many orders of the captions."""
-    table, _ = _joint(witnesses, same)
+    table, _ = heard(witnesses, same)
     found = np.zeros(len(groups))
     for block, joint in zip(blocks, table, strict=True):
         found[block] = np.diagonal(joint)
     return strength_of(found, groups)
 
 
-def _joint(
+def heard(
     witnesses: Mapping[str, Sequence[Block]], same: Sequence[NDArray[np.bool_]]
 ) -> tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]]:
     """Returns per block the (b, b) deviations of all witnesses together, and the (w,) weights they were heard with."""

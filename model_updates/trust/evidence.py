@@ -21,7 +21,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.trust.agreement import Agreement, agreement, same_in, strength
+from model_updates.trust.agreement import HIGHEST, LOWEST, Agreement, agreement, heard, same_in, strength
 from model_updates.trust.cross_fit import Block, CrossFit, Kernel, as_one, blocks_of
 from model_updates.trust.word_agreement import likeness, sequences_of, words_of
 
@@ -72,17 +72,25 @@ class UploadedPairs:
 class Evidence:
     """The witnesses of one set of pairs, prepared once; captions may then be heard in any order."""
 
-    def __init__(self, pairs: UploadedPairs, *, only: Sequence[str] | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        pairs: UploadedPairs,
+        *,
+        only: Sequence[str] | None = None,
+        blocks: Sequence[NDArray[np.intp]] | None = None,
+        seed: int = 0,
+    ) -> None:
         """Prepares what every hearing shares.
 
         There are at least 40 pairs, else no block is large enough to say what mismatched pairs look like. All witnesses
-        that can be asked are asked when `only` is None; the seed is of the blocks.
+        that can be asked are asked when `only` is None. `blocks` part the positions of the pairs; when None they are
+        drawn by the seed, groups kept whole.
         """
         self.pairs = pairs
         has_words = pairs.beside and sum(map(bool, pairs.beside)) >= ENOUGH_BESIDE * len(pairs)
         # Captions tie nothing: a wrong one would tie two things together, and enough wrong ones everything.
         self.groups = as_one(pairs.groups, pairs.images)
-        self.blocks = blocks_of(self.groups, seed=seed)
+        self.blocks = blocks_of(self.groups, seed=seed) if blocks is None else list(blocks)
         self._only = only
         self._believed: NDArray[np.float64] | None = None
         self._words: Kernel | None = _words_kernel(pairs.beside) if has_words else None
@@ -117,6 +125,14 @@ class Evidence:
     def strength(self, order: NDArray[np.intp]) -> float:
         """Returns how strong the agreement is in another order (n,): which caption stands at each picture."""
         return strength(*self._said(order))
+
+    def compared(self, order: NDArray[np.intp]) -> list[NDArray[np.float64]]:
+        """Returns per block (b, b) deviations, each picture with the captions that stand there in an order (n,).
+
+        Extremes are cut, as they are wherever scores are added up.
+        """
+        witnesses, _, _, same = self._said(order)
+        return [np.clip(values, LOWEST, HIGHEST) for values in heard(witnesses, same)[0]]
 
     def _said(
         self, order: NDArray[np.intp] | None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from model_updates.trust.evidence import ENCODER, WORDS, Evidence, UploadedPairs, in_parts, unit_rows
 from model_updates.trust.mismatch import Mismatch, mismatch, share_of, with_rivals
-from model_updates.trust.row_shift import RowShift, row_shift
+from model_updates.trust.row_shift import USUAL_SPREAD, RowShift, row_shift
 
 FEWEST = 100  # pairs; with fewer, the interval of the mismatched share is wider than what it is about
 FEWEST_OF_PART, APART = (
@@ -23,8 +23,11 @@ FEWEST_OF_PART, APART = (
     0.25,
 )  # parts of one upload whose intervals lie so far apart are not of one quality
 AT_ONCE = 1_000  # pairs that vouch for each other; larger sets are heard in parts
-SHIFT_ROWS = 600  # rows whose order is looked at; slips go through a whole table
+# Deviations from which on rows slipped. Where captions are tied to their pictures, clean tables and shuffled ones stay
+# below 4.1; where nothing ties them, the best of all stretches and distances reaches 5.3 by chance (docs/log.md).
+SLIPPED, SLIPPED_WHERE_UNTIED = 4.5, 6.0
 TIED = 3.0  # deviations of random orders above which captions are tied to their pictures at all
+RANDOM_ORDERS = 8  # whose spread counts as much as the usual one
 MANY = 1_000  # pairs among which even a strange domain shows some tie; measured down to a strength of 11
 # The estimate is too high by the matched pairs that look like mismatched ones. How many those are shows in how clearly
 # the others stand out: where scores shift a little (normal scores with 35 % of the pairs below the median of mismatched
@@ -68,7 +71,8 @@ class Matching:
     mismatch: Mismatch | None = None  # estimated share and each pair's chance; None for too few pairs
     # estimated share and its interval in each part of the caller's
     by_part: Mapping[str, tuple[float, float, float]] | None = None
-    shift: RowShift | None = None  # what other orders of the captions show; None for too few pairs
+    shift: RowShift | None = None  # where rows may have slipped; None for too few pairs
+    tie: float = 0.0  # strength of the agreement in deviations of random orders
     power: float = 0.5  # share of mismatched pairs that own pairs outscore
     weights: Mapping[str, float] | None = None  # what each witness counted
     scores: NDArray[np.float64] | None = None  # (n,) deviations above mismatched pairs
@@ -91,8 +95,9 @@ def matching(
     """
     if len(pairs) < FEWEST:
         return Matching(Impression.FEW)
-    whole = Evidence(pairs, seed=seed) if len(pairs) <= SHIFT_ROWS else None
-    shift = _shift(pairs, parts, whole, seed)
+    whole = Evidence(pairs, seed=seed) if len(pairs) <= AT_ONCE else None
+    tie = _tie(whole or Evidence(pairs.part(in_parts(pairs, AT_ONCE, seed)[0]), seed=seed), seed)
+    shift = row_shift(pairs, seed=seed)
     judged, power, weights, scores, groups, p_values = _heard(pairs, seed, whole)
     clear = _outscored(p_values, judged.share)
     why, limit = _told_by(pairs, weights, reference, clear, seed)
@@ -106,11 +111,11 @@ def matching(
     unread = _unread(p_values, parts, by_part)
     counted = {name: bounds for name, bounds in by_part.items() if name not in unread}
     low = max([judged.low, *(counted[name][1] for name in counted if len(parts[name]) >= FEWEST)])
-    found = _verdict(len(pairs), shift, why, low, limit)
+    found = _verdict(len(pairs), shift, tie, why, low, limit)
     if found in {Impression.MATCHED, Impression.UNTOLD} and _differ(counted):
         found = Impression.MISMATCHED
     told = found is not Impression.UNTOLD
-    return Matching(found, told, why, limit, judged, by_part, shift, power, weights, scores, unread)
+    return Matching(found, told, why, limit, judged, by_part, shift, tie, power, weights, scores, unread)
 
 
 def _unread(
@@ -131,10 +136,10 @@ def _unread(
     )
 
 
-def _verdict(size: int, shift: RowShift, why: str, low: float, limit: float) -> Impression:
-    if shift.found:
+def _verdict(size: int, shift: RowShift, tie: float, why: str, low: float, limit: float) -> Impression:
+    if shift.certainty >= (SLIPPED if tie >= TIED else SLIPPED_WHERE_UNTIED):
         return Impression.MOVED
-    if shift.uploaded < TIED * shift.spread:
+    if tie < TIED:
         return Impression.UNRELATED if why or size >= MANY else Impression.UNTOLD
     if low > limit:
         return Impression.MISMATCHED
@@ -167,12 +172,13 @@ def rivals(pairs: UploadedPairs, p_values: NDArray[np.float64]) -> NDArray[np.bo
     return found
 
 
-def _shift(
-    pairs: UploadedPairs, parts: Mapping[str, NDArray[np.intp]], whole: Evidence | None, seed: int
-) -> RowShift:
-    rows = min(SHIFT_ROWS, len(pairs))
-    evidence = whole or Evidence(pairs.part(np.arange(rows)), seed=seed)
-    return row_shift(evidence, {name: at[at < rows] for name, at in parts.items()}, seed=seed)
+def _tie(evidence: Evidence, seed: int) -> float:
+    """Returns how strong the agreement is, in deviations of what orders of the captions that mean nothing reach."""
+    size, random = len(evidence.pairs), np.random.default_rng(seed)
+    by_chance = [evidence.strength(random.permutation(size)) for _ in range(RANDOM_ORDERS)]
+    return evidence.strength(np.arange(size)) / float(
+        np.sqrt((np.var(by_chance, ddof=1) + USUAL_SPREAD**2) / 2)
+    )
 
 
 def _heard(

@@ -90,16 +90,22 @@ def test_a_clean_chunk_is_accepted_with_numbers(home: Path, clean_upload: Path, 
     assert float(str(found[MATCH].figures["mismatched_share"])) < 0.1
 
 
-def test_a_slip_of_one_row_is_held_and_says_so(home: Path, clean_upload: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", [0, 50])
+def test_a_slip_of_one_row_is_held_and_says_where(
+    home: Path, clean_upload: Path, tmp_path: Path, first: int
+) -> None:
     def slip(rows: list[Row]) -> None:
-        captions = [row["caption"] for row in rows]
-        for row, caption in zip(rows, captions[-1:] + captions[:-1], strict=True):
+        captions = [row["caption"] for row in rows[first:]]
+        for row, caption in zip(rows[first:], captions[-1:] + captions[:-1], strict=True):
             row["caption"] = caption
 
-    standing, found = taken_in(home, tmp_path, damaged(clean_upload, tmp_path / "slip.zip", slip))
+    upload = damaged(clean_upload, tmp_path / "slip.zip", slip)
+    standing, found = taken_in(home, tmp_path, upload)
     assert standing == "held"
     assert found[SHIFT].outcome is Outcome.HOLD
-    assert "moved by one row down" in found[SHIFT].sentence
+    at = int(str(found[SHIFT].figures["first_pair"]))
+    assert at == pytest.approx(first + 1, abs=3)
+    assert f"moved by one row down from pair {at} (“{captions_of(upload)[at - 1]}”)" in found[SHIFT].sentence
     assert found[SHIFT].figures["rows"] == 1
     assert len(found[SHIFT].examples) == 12
 

@@ -126,7 +126,7 @@ def test_a_part_that_is_wrong_is_seen_although_the_whole_is_not() -> None:
     pairs = pair_set(600, beside=True)
     part = np.arange(200)
     order = np.arange(600)
-    order[part[:90]] = np.roll(part[:90], 1)  # 45 % of a third
+    order[part[:90]] = np.random.default_rng(2).permutation(part[:90])  # 45 % of a third
     found = matching(with_captions(pairs, order), {"first": part, "rest": np.arange(200, 600)})
     assert found.found is Impression.MISMATCHED
     assert found.by_part is not None
@@ -162,7 +162,7 @@ def test_what_was_not_learned_beside_what_is_known_by_heart_does_not_look_wrong(
     readable = known_by_heart(3.0)
     assert matching(readable, parts).unread == ()
     order = np.arange(600)
-    order[:60] = np.roll(order[:60], 1)
+    order[:60] = np.arange(60)[::-1]
     wrong = matching(with_captions(readable, order), parts)
     assert (wrong.found, wrong.unread) == (Impression.MISMATCHED, ())
     order[:150] = np.roll(np.arange(150), 1)
@@ -173,23 +173,51 @@ def test_few_pairs_are_not_judged() -> None:
     assert matching(pair_set(12, beside=True), {}).found is Impression.FEW
 
 
-@pytest.mark.parametrize("rows", [1, 3, -2])
-@pytest.mark.parametrize("part", ["whole", "training"])
-def test_a_slip_of_rows_is_found(rows: int, part: str) -> None:
+def in_order(pairs: UploadedPairs) -> UploadedPairs:
+    """The same pairs sorted, so that neighbours are alike, as in folders by class."""
+    return pairs.part(np.argsort(pairs.texts, kind="stable"))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "rows"), [(0, 299, 1), (0, 299, -2), (114, 299, 1), (75, 299, 3), (60, 179, -2)]
+)
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_rows_that_slipped_are_named(first: int, last: int, rows: int, is_sorted: bool) -> None:
     pairs = pair_set(SIZE, beside=True)
-    at = np.arange(SIZE) if part == "whole" else TRAINING
-    found = matching(with_captions(pairs, moved(SIZE, at, -rows)), PARTS)
+    pairs = in_order(pairs) if is_sorted else pairs
+    found = matching(with_captions(pairs, moved(SIZE, np.arange(first, last + 1), -rows)), PARTS)
     assert found.found is Impression.MOVED
     assert found.shift is not None
-    assert (found.shift.part, found.shift.rows) == (part, rows)
+    assert found.shift.rows == rows
+    assert found.shift.first == pytest.approx(first, abs=8)
+    assert found.shift.last == pytest.approx(last, abs=8)
 
 
-def test_pictures_in_order_have_not_slipped() -> None:
-    pairs = pair_set(SIZE, knows=True)
-    in_order = np.argsort(pairs.texts, kind="stable")  # neighbours are alike, as in folders by class
-    shift = row_shift(Evidence(pairs.part(in_order)), {"training": TRAINING})
-    assert not shift.found
-    assert shift.uploaded > 5 * shift.spread
+def test_a_slip_of_training_rows_alone_is_found() -> None:
+    found = matching(with_captions(pair_set(SIZE, beside=True), moved(SIZE, TRAINING, -1)), PARTS)
+    assert found.found is Impression.MOVED
+
+
+def test_a_slip_at_the_end_of_a_long_table_is_found() -> None:
+    pairs = pair_set(1_500, knows=True)
+    shift = row_shift(with_captions(pairs, moved(1_500, np.arange(1_300, 1_500), -1)))
+    assert shift.certainty > 6
+    assert shift.rows == 1
+    assert shift.first == pytest.approx(1_300, abs=8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pictures_in_order_have_not_slipped(seed: int) -> None:
+    for pairs in (pair_set(SIZE, seed=seed, knows=True), pair_set(SIZE, seed=seed, beside=True)):
+        assert row_shift(in_order(pairs)).certainty < 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_shuffled_captions_have_not_slipped(seed: int) -> None:
+    pairs = pair_set(SIZE, seed=seed, beside=True)
+    assert matching(shuffled(pairs, 0.6)[0], PARTS).found is Impression.MISMATCHED
+    unrelated = matching(shuffled(pairs, 1.0)[0], PARTS)
+    assert unrelated.found in {Impression.UNRELATED, Impression.MISMATCHED}
 
 
 def test_no_group_is_predicted_from_itself() -> None:
