@@ -218,8 +218,9 @@ def attempts() -> Drawing:
     )
     tries = range(1, most + 1)
     each = [100 * (1 - 0.95**n) for n in tries]
-    shared = [100 * (1 - (1 - 0.05 / n) ** n) for n in tries]
-    for values, words, ink in ((each, "5 % each", "reject"), (shared, "5 % shared", "promote")):
+    alphas = [Policy().gain_alpha(n) for n in tries]
+    spent = [100 * (1 - float(np.prod([1 - alpha for alpha in alphas[:n]]))) for n in tries]
+    for values, words, ink in ((each, "5 % each", "reject"), (spent, "2.5 % spent", "promote")):
         drawing.path([at(n, value) for n, value in zip(tries, values, strict=True)], ink=COLOURS[ink])
         x, y = at(most, values[-1])
         drawing.text(x + 8, y + 4, f"{words}: {values[-1]:.0f} %", size=12, ink=COLOURS[ink])

@@ -58,6 +58,36 @@ class NoCache:
         """Forgets the rows."""
 
 
+class Overlay:
+    """A feature cache that reads a home's and keeps its own in memory: whoever goes leaves no features behind."""
+
+    def __init__(self, below: FeatureCache) -> None:
+        self._below = below
+        self._own: dict[tuple[str, str, str], Rows] = {}
+
+    def get(
+        self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
+    ) -> tuple[Rows, NDArray[np.bool_]]:
+        """Returns the known rows (m, dim) in the order asked, and a mask (n,) saying which were known."""
+        own = [self._own.get((fingerprint, kind, name)) for name in content_ids]
+        missing = [name for name, row in zip(content_ids, own, strict=True) if row is None]
+        kept, found = self._below.get(fingerprint, kind, missing, dim)
+        below = iter(kept)
+        known = iter(found.tolist())
+        rows = [row if row is not None else (next(below) if next(known) else None) for row in own]
+        mask = np.asarray([row is not None for row in rows], dtype=np.bool_)
+        chosen = [row for row in rows if row is not None]
+        return (np.stack(chosen) if chosen else np.empty((0, dim), dtype=np.float32)), mask
+
+    def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], rows: Rows, /) -> None:
+        """Keeps rows (n, dim) in memory."""
+        self._own |= {(fingerprint, kind, name): row for name, row in zip(content_ids, rows, strict=True)}
+
+    def forget_but(self, fingerprints: set[str]) -> None:
+        """Drops rows under other fingerprints: those of encoders that are gone."""
+        self._own = {key: row for key, row in self._own.items() if key[0] in fingerprints}
+
+
 def text_id(text: str) -> str:
     """Returns the content id of a text: the sha256 of its UTF-8 bytes."""
     return hashlib.sha256(text.encode()).hexdigest()

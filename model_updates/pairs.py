@@ -38,6 +38,15 @@ def by_language(pairs: Sequence[TrainingPair]) -> list[tuple[str, list[int]]]:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """A share of a chunk that a copy is examined on, and what the copy may learn: all of it that shows other things."""
+
+    train: tuple[TrainingPair, ...]  # pairs to learn from
+    validation: tuple[TrainingPair, ...]  # pairs that choose the epoch
+    examined: tuple[TrainingPair, ...]  # pairs that the copy is to find
+
+
+@dataclass(frozen=True)
 class Batch:
     """What a strategy sees of b pairs; features are raw (not normalised) and come from frozen towers."""
 

@@ -20,6 +20,11 @@ class TrainingProgress:
     pairs_per_second: float
     seconds_left: float
 
+    @property
+    def done(self) -> float:
+        """Of all epochs, from 0 to 1."""
+        return (self.epoch - 1 + self.step / max(1, self.steps)) / self.epochs
+
 
 @dataclass
 class Pace:

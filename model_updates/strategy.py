@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
-from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.pairs import Batch, Fold, TrainingPair, UpdateData
 from model_updates.prospect import Prospect
 
 
@@ -380,3 +380,11 @@ class Strategy(Part, ABC):
         """Returns what an update would do; asked before anything is prepared, and changes nothing."""
         epochs = self.schedule(context.encoder).epochs
         return Foresight(epochs, self.reads_pictures, "image" in self.touches)
+
+    def copies(self, folds: Sequence[Fold], train: Callable[[Fold], Encoder]) -> Iterator[Encoder]:
+        """Yields for each fold what an update by its training pairs alone would have made of the live encoder.
+
+        The gate examines small chunks by these, one after another. `train` trains such a copy, by a fresh strategy of
+        this kind; one that solves all folds at once may yield them without.
+        """
+        return map(train, folds)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.bench.caches import Overlay
 from app.bench.material import HELD_OUT, Material, material_of
 from app.bench.matrix import Looked, look_up
 from app.bench.results import VIEWS, Cell, SliceRun
@@ -22,7 +21,7 @@ from app.home.workspace import Workspace
 from model_updates import drift, zero_shot
 from model_updates.batches import sampled as sampled_pairs
 from model_updates.encoder import Encoder
-from model_updates.features import FeatureCache
+from model_updates.features import FeatureCache, Overlay
 from model_updates.pairs import TrainingPair
 
 DRIFT_PAIRS = 400

@@ -14,7 +14,7 @@ from ingest.records import JobRecord
 
 Value = str | float | int | bool
 _TELLING_SECONDS = 1.0  # before that a rate is mostly chance
-STAGES = ("features", "train", "measure", "embed")
+STAGES = ("features", "train", "measure", "examine", "embed")
 """What takes time in an update; judging, checking and publishing are counted with what they follow."""
 _BEFORE = frozenset({"start", "plan"})
 _WITH = {"earlier": "measure", "gate": "measure", "index": "embed", "release": "embed", "commit": "embed"}
@@ -59,7 +59,7 @@ class UpdateRequest:
 class Stage:
     """Where an update is."""
 
-    name: str  # features, train, measure, gate, embed, index, release or commit
+    name: str  # features, train, measure, gate, examine, embed, index, release or commit
     message: str  # a sentence
     fraction: float | None = None  # done of this stage, 0 to 1, when known
     # figures of the stage, such as losses, rate and seconds left
@@ -117,6 +117,7 @@ class Forecast:
     based_on: str  # what the rates come from, as a sentence
     recommended: str = ""  # the strategy that suits the chunk, where that was asked
     why: str = ""  # it does, as a sentence
+    copies: int = 0  # trained besides, to examine a chunk that holds out too few
     misfit: str | None = None  # why `strategy` does not fit the chunk; None when it does
 
     @computed_field  # type: ignore[prop-decorator]

@@ -16,6 +16,7 @@ from app.home.durable import folder_bytes
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
+from app.learning.cross_fitting import is_examined
 from app.learning.domains import known_domains
 from app.learning.lessons import choose_strategy
 from app.learning.pairs import chunk_pairs
@@ -25,6 +26,7 @@ from ingest.pair import SliceKey, Split
 from ingest.records import JobRecord
 from ingest.sentence import phrase
 from model_updates.encoder import Encoder
+from model_updates.gate.examined import FOLDS
 from model_updates.options import options_of
 from model_updates.strategies import strategy_named
 from model_updates.strategy import Foresight
@@ -43,6 +45,7 @@ class Workload:
     features: int  # pairs whose features are read
     train: int  # pairs times epochs
     measure: int  # held-out captions, in every view
+    examine: int  # pairs times epochs of all copies, where held-out pairs are too few to decide
     embed: int  # pictures of the gallery that may get new vectors
 
 
@@ -65,10 +68,13 @@ def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
     captions = Yardstick(workspace, record, chunk.id).slices(record.manifest.languages, taught)
     validation = chunk_pairs(workspace, chunk, Split.VALIDATION, set(chunk.languages))
     foreseen = strategy.foreseen(update_context(workspace, record, encoder, train, validation, domains))
+    policy = workspace.settings.gate
+    copies = FOLDS if is_examined(captions, train, strategy, foreseen, record, policy) else 0
     work = Workload(
         features=len(train),
         train=len(train) * foreseen.epochs,
         measure=sum(len(one.captions) for one in captions),
+        examine=round(copies * (1 - 1 / FOLDS) * len(train)) * foreseen.epochs,
         embed=_moved(workspace, foreseen),
     )
     past = _past(workspace, name)
@@ -79,6 +85,7 @@ def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
         strategy=name,
         pairs=len(train),
         epochs=foreseen.epochs,
+        copies=copies,
         seconds={stage: round(rates.get(stage, 0.0) * getattr(work, stage), 2) for stage in STAGES},
         peak_bytes=_peak(past, encoder),
         disk_bytes=_disk(workspace, record, past, work),
@@ -127,6 +134,7 @@ def _done(job: JobRecord) -> Workload:
         pairs,
         pairs * len(training.get("history") or ()),
         captions,
+        round((FOLDS - 1) * pairs) * len(training.get("history") or ()),
         int(job.result.get("images_embedded") or 0),
     )
 
@@ -150,7 +158,13 @@ def _tried(
     picture = _seconds(lambda: encoder.trunk_features(images)) / len(images) if images else 0.0
     step = _BACKWARD * (text + (picture if reads_pictures else 0.0))
     # Candidate, live version and the pictures of each slice; those that were read before are kept.
-    return {"features": text + picture, "train": step, "measure": 2 * text + picture / 2, "embed": picture}
+    return {
+        "features": text + picture,
+        "train": step,
+        "measure": 2 * text + picture / 2,
+        "examine": step,
+        "embed": picture,
+    }
 
 
 def _seconds(read: Any) -> float:

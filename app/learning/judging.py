@@ -1,13 +1,14 @@
 """Judging a candidate: measured beside what is live and every version that ever was, then the gate."""
 
 import itertools
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.desk.jobs import Stage, counted
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.canaries import canaries
+from app.learning.cross_fitting import among_everything, is_undecided, nothing_known_moved
 from app.learning.examples import with_examples
 from app.learning.outcomes import Tell, say_nothing
 from app.learning.past import past_results, side_of
@@ -15,9 +16,10 @@ from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey
 from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
+from model_updates.gate.examined import CrossFitted
 from model_updates.gate.next_steps import next_steps
 from model_updates.gate.report import Policy
-from model_updates.gate.rules import GateReport, judge
+from model_updates.gate.rules import GateReport, judge, judge_small
 from model_updates.measurement import HeldOut, Results, measure_views
 
 
@@ -40,8 +42,12 @@ def judge_taught(
     record: ReleaseRecord,
     policy: Policy,
     progress: Tell = say_nothing,
+    examine: Callable[[], Sequence[CrossFitted]] = tuple,
 ) -> tuple[GateReport, Results]:
-    """Judges a candidate against a release; returns the report, and the candidate's result on all that was measured."""
+    """Judges a candidate against a release; returns the report, and the candidate's result on all that was measured.
+
+    Where held-out pairs are too few to decide and nothing known moved, `examine` says what copies found of all pairs.
+    """
     slices = Yardstick(workspace, record, taught.chunk).slices(record.manifest.languages, taught.slices)
     told = _measuring(slices)
     measured = itertools.count()
@@ -71,7 +77,12 @@ def judge_taught(
         past=past,
         attempts=attempts(workspace, record.version),
     )
-    advised = next_steps(report, taught.strategy)
+    examined: Sequence[CrossFitted] = ()
+    if is_undecided(report) and nothing_known_moved(live_side, side, record.manifest.languages, slices):
+        examined = examine()
+    if examined:
+        report = judge_small(report, examined, among_everything(results, live), taught.pairs)
+    advised = next_steps(report, taught.strategy, examined)
     return with_examples(workspace, advised, slices, live, results, side), results
 
 

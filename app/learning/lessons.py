@@ -39,6 +39,14 @@ class Lesson:
     known_domains: frozenset[str] = frozenset()
     number: int = 1  # of the update in its line, from 1
 
+    def again(self, workspace: Workspace) -> Strategy:
+        """Returns a fresh strategy as this one was before it taught."""
+        strategy = type(self.strategy)(self.strategy.options)
+        remembered = workspace.carried(self.parent.version, strategy.name)
+        if remembered is not None:
+            strategy.carry(remembered)
+        return strategy
+
 
 def choose_strategy(workspace: Workspace, chunk: str) -> tuple[str, str]:
     """Returns the default strategy for a chunk, and a sentence why: `evergreen`, and what it will teach."""

@@ -22,6 +22,7 @@ from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
 from model_updates.evaluation import SliceResult
+from model_updates.features import FeatureCache
 from model_updates.gate.report import GateReport, Verdict, owed
 from model_updates.gate.rules import Past
 from model_updates.inserts import BASE
@@ -36,8 +37,9 @@ def side_of(
     languages: Sequence[str],
     slices: Sequence[HeldOut],
     generation: Generation,
+    cache: FeatureCache | None = None,
 ) -> Side:
-    """Returns a version as a searcher meets it.
+    """Returns a version as a searcher meets it; how it reads texts is kept in the home's features, or in `cache`.
 
     Pictures whose domain nobody stated keep the route they have in `generation`, the live one.
     """
@@ -46,7 +48,7 @@ def side_of(
     own = {*encoder.image_routes, BASE}
     return Side(
         encoder,
-        Reader(encoder, languages or (BASE_LANGUAGE,), workspace.features),
+        Reader(encoder, languages or (BASE_LANGUAGE,), cache or workspace.features),
         {image_id: route for image_id, route in routes.items() if route in own},
     )
 

@@ -1,7 +1,7 @@
 """Training a candidate on a lesson, with everything a strategy may ask for."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,34 @@ def learn(
     workspace: Workspace, lesson: Lesson, *, scratch: Path, progress: Tell
 ) -> tuple[Encoder, TrainingReport]:
     """Trains a copy of the live encoder on a lesson; checkpoints in `scratch` make an interrupted one go on."""
+    said = phrase(
+        "{count} pairs to learn from, {validation} to validate",
+        count=len(lesson.train),
+        validation=len(lesson.validation),
+    )
+    progress(Stage("features", said))
+    return trained(
+        workspace,
+        lesson,
+        checkpoints=scratch / CHECKPOINTS,
+        gathered=lambda done, total: progress(counted("features", said, done, total)),
+        progress=lambda step: progress(_as_stage(step)),
+    )
+
+
+def trained(
+    workspace: Workspace,
+    lesson: Lesson,
+    *,
+    apart: Collection[str] = (),
+    checkpoints: Path | None = None,
+    gathered: Callable[[int, int], None] | None = None,
+    progress: Callable[[TrainingProgress], None] | None = None,
+) -> tuple[Encoder, TrainingReport]:
+    """Trains a copy of a lesson's parent; `gathered` is told (pictures embedded, pictures to embed).
+
+    No caption of the pictures `apart`, by id, is among what it trains beside.
+    """
     candidate = workspace.open_encoder(lesson.parent.version).copy().to(_device(workspace.settings.device))
     context = update_context(
         workspace,
@@ -37,14 +65,9 @@ def learn(
         seed=lesson.seed,
         number=lesson.number,
     )
+    context = beside_others(context, apart)
 
     def data(context: UpdateContext) -> UpdateData:
-        said = phrase(
-            "{count} pairs to learn from, {validation} to validate",
-            count=len(lesson.train),
-            validation=len(lesson.validation),
-        )
-        progress(Stage("features", said))
         return gather(
             lesson.train,
             lesson.validation,
@@ -52,16 +75,10 @@ def learn(
             context=context,
             load_image=workspace.load_image,
             cache=workspace.features,
-            progress=lambda done, total: progress(counted("features", said, done, total)),
+            progress=gathered,
         )
 
-    report = run_update(
-        lesson.strategy,
-        context,
-        data,
-        checkpoints=scratch / CHECKPOINTS,
-        progress=lambda step: progress(_as_stage(step)),
-    )
+    report = run_update(lesson.strategy, context, data, checkpoints=checkpoints, progress=progress)
     return candidate.to("cpu"), report
 
 
@@ -98,13 +115,20 @@ def update_context(
     )
 
 
+def beside_others(context: UpdateContext, apart: Collection[str]) -> UpdateContext:
+    """Returns a context in which no caption of the pictures `apart`, by id, is known."""
+    unseen = frozenset(apart)
+    return replace(
+        context, open_known=lambda: [pair for pair in context.open_known() if pair.image_id not in unseen]
+    )
+
+
 def training_json(report: TrainingReport) -> dict[str, Any]:
     """Returns a training report as plain values."""
     return asdict(report) | {"history": list(report.history), "notes": list(report.notes)}
 
 
 def _as_stage(step: TrainingProgress) -> Stage:
-    done = (step.epoch - 1 + step.step / max(1, step.steps)) / step.epochs
     return Stage(
         "train",
         phrase(
@@ -114,7 +138,7 @@ def _as_stage(step: TrainingProgress) -> Stage:
             speed=f"{step.pairs_per_second:.0f}",
             left=f"{step.seconds_left:.0f}",
         ),
-        done,
+        step.done,
         asdict(step),
     )
 

@@ -11,7 +11,7 @@ import logging
 import shutil
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from app.desk.errors import ParentMoved, UsageProblem
@@ -23,6 +23,7 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live, lessons, publishing
 from app.learning.chunk_checks import check_chunk, keep_findings
+from app.learning.cross_fitting import examine
 from app.learning.judging import Taught, judge_taught
 from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome, say_nothing
 from app.learning.probes import write_probes
@@ -33,6 +34,7 @@ from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
+from model_updates.gate.examined import CrossFitted
 from model_updates.gate.report import GateReport, Verdict
 from model_updates.measurement import Measured, measure
 from model_updates.opening import base_languages, open_encoder
@@ -264,6 +266,13 @@ class _Taught:
     candidate: Encoder
     outcome: UpdateOutcome
     forwards: int
+    copies: list[CrossFitted] = field(default_factory=list)
+
+    def examined(self, workspace: Workspace, progress: Tell) -> list[CrossFitted]:
+        """Returns what copies found of all pairs; who loses a race is judged again by what they found."""
+        if not self.copies:
+            self.copies.extend(examine(workspace, self.lesson, progress))
+        return self.copies
 
 
 def _teach(
@@ -292,7 +301,15 @@ def _judge_and_release(
         outcome.version,
         lesson.strategy.name,
     )
-    gate, results = judge_taught(workspace, told, candidate, record, workspace.settings.gate, progress)
+    gate, results = judge_taught(
+        workspace,
+        told,
+        candidate,
+        record,
+        workspace.settings.gate,
+        progress,
+        lambda: taught.examined(workspace, progress),
+    )
     outcome = replace(outcome, verdict=str(gate.verdict), gate=gate.to_json(), judged_against=record.version)
     _note_standing(workspace, lesson, record, gate)
     if outcome.verdict == "reject":

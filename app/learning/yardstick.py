@@ -6,7 +6,7 @@ stored: a rollback or a withdrawn chunk shrinks the yardstick by itself.
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.desk.probes import is_probes
@@ -16,6 +16,7 @@ from ingest.pair import Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN
 from model_updates.evaluation import View
 from model_updates.measurement import HeldOut
+from model_updates.pairs import Fold
 
 MIXED_PICTURES = 5_000
 """Pictures of the mixed gallery: many enough that a language pushed aside shows, few enough to be ranked in seconds."""
@@ -85,6 +86,43 @@ class Yardstick:
     def old(self, languages: Collection[str], *, views: Collection[View] = ALL_VIEWS) -> list[HeldOut]:
         """Returns the slices of trusted pairs in some views."""
         return self._finished(self._own(languages, views), views)
+
+    def folds(self, languages: Collection[str], folds: Sequence[Fold]) -> Iterator[list[HeldOut]]:
+        """Yields for each fold the slices of its examined pairs, own and mixed, without what its copy learned.
+
+        Each looks among the fold's pictures and those trusted and held out of the domain, or among everything; no
+        picture of a thing that the copy trains on is in either gallery, for it would stand where its copy put it.
+        """
+        old = self._own(languages, ALL_VIEWS)
+        everything = self._mixed_gallery(old)
+        trusted: dict[str, set[str]] = {}
+        for one in old:
+            trusted.setdefault(one.key.domain, set()).update(one.gallery)
+        chunk = {pair.image_id for fold in folds for pair in (*fold.train, *fold.validation, *fold.examined)}
+        groups = self.workspace.catalog.groups(chunk.union(everything, *trusted.values()))
+        for fold in folds:
+            learned = {groups[pair.image_id] for pair in (*fold.train, *fold.validation)}
+            shown = {pair.image_id for pair in fold.examined}
+            mixed = tuple(i for i in sorted(shown.union(everything)) if groups[i] not in learned)
+            alike = Alike(mixed, groups)
+            by_slice: dict[SliceKey, list[tuple[str, str]]] = {}
+            own: dict[str, set[str]] = {domain: set(ids) for domain, ids in trusted.items()}
+            for pair in fold.examined:
+                by_slice.setdefault(SliceKey(pair.language, pair.domain), []).append(
+                    (pair.image_id, pair.text)
+                )
+                own.setdefault(pair.domain, set()).add(pair.image_id)
+            found = []
+            for key, pairs in sorted(by_slice.items()):
+                captions, alone = (
+                    tuple(pairs),
+                    tuple(i for i in sorted(own[key.domain]) if groups[i] not in learned),
+                )
+                things = tuple(groups[image_id] for image_id, _ in captions)
+                neutral = alike.neutral(captions, self._said(key.language, mixed))
+                found.append(HeldOut(key, alone, captions, is_new=True, groups=things))
+                found.append(HeldOut(key, mixed, captions, View.MIXED, True, things, neutral))
+            yield found
 
     def _own(self, languages: Collection[str], views: Collection[View]) -> list[HeldOut]:
         trusted = trusted_chunks(self.workspace, self.release)

@@ -116,6 +116,7 @@ STAGES = {
     "features": phrase("Reading the chunk"),
     "train": phrase("Learning"),
     "measure": phrase("Measuring on held-out pairs"),
+    "examine": phrase("Examining copies"),
     "earlier": phrase("Measuring earlier versions"),
     "gate": phrase("Judging"),
     "check": phrase("Judging the captions"),

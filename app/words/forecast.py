@@ -10,6 +10,7 @@ _STAGES = {
     "features": template("reading {time}"),
     "train": template("learning {time}"),
     "measure": template("measuring {time}"),
+    "examine": template("examining copies {time}"),
     "embed": template("embedding {time}"),
 }
 
@@ -33,7 +34,14 @@ def forecast_sentences(found: Forecast) -> list[str]:
         memory=size(found.peak_bytes),
         disk=size(found.disk_bytes),
     )
-    return [said, found.based_on]
+    if not found.copies:
+        return [said, found.based_on]
+    copies = phrase(
+        "Too few pairs are held out to decide, so {count} copies are trained too; each is examined on pairs it has not "
+        "learned.",
+        count=found.copies,
+    )
+    return [said, copies, found.based_on]
 
 
 def compared_sentence(found: Forecast, took: Taken) -> str:

@@ -32,6 +32,8 @@ _WHY = {
     ("kept", Verdict.REJECT): phrase("Some of what was known is lost."),
     ("worst slice", Verdict.REVIEW): phrase("Some of what was known may be lost."),
     ("worst slice", Verdict.REJECT): phrase("Some of what was known is lost."),
+    ("displacement", Verdict.REVIEW): phrase("Some of what was known may stand behind new pictures."),
+    ("displacement", Verdict.REJECT): phrase("Some of what was known stands behind new pictures."),
     ("canaries", Verdict.REJECT): phrase("Queries that must keep their answer lose it."),
 }
 

@@ -89,9 +89,9 @@ def compare(
     """Bootstraps each slice, clustered by group, and corrects the bounds for their number.
 
     Pairs are candidate and live of each slice. The hypotheses of Holm's family are "the drop is at least `limit`
-    points"; `tries` candidates share the error rate.
+    points"; this is the `tries`-th candidate against the live version.
     """
-    alpha = (1.0 - policy.confidence) / tries
+    alpha = policy.gain_alpha(tries)
     # Ten resamples beyond the family's strictest bound; the cap keeps a hundred slices affordable.
     samples = max(policy.samples, min(10_000, math.ceil(10 * len(pairs) / alpha)))
     drops = [

@@ -178,7 +178,7 @@ def _judge_family(
 ) -> list[SliceStatement]:
     confidence = asked.policy.confidence
     together = share(*_columns(drops), suspected=suspected, scale=asked.scale)
-    allowed = doubt * (1.0 - confidence) / asked.tries
+    allowed = doubt * asked.policy.loss_alpha(asked.tries)
     broken, bounds = together.beyond(asked.limit), together.bound(1.0 - allowed)
     judged = []
     for n, (one, name, drop) in enumerate(zip(slices, against, drops, strict=True)):

@@ -1,9 +1,11 @@
 """What a verdict's numbers suggest to do next: more held-out pairs, a smaller change, another strategy, or nothing."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ingest.sentence import phrase
+from model_updates.gate.examined import FEWEST_THINGS, CrossFitted, pairs_that_decide
 from model_updates.gate.report import GateReport, GateRow, Verdict
 
 _KEEPS_ALL = frozenset({"evergreen", "language-tables", "domain-adapters", "new-words"})
@@ -12,15 +14,20 @@ TOO_MANY = 5_000
 """Held-out things that nobody will collect."""
 
 
-def next_steps(report: GateReport, strategy: str = "") -> GateReport:
-    """Returns the report with what its numbers suggest to who taught by a strategy; nothing where it passed."""
+def next_steps(report: GateReport, strategy: str = "", examined: Sequence[CrossFitted] = ()) -> GateReport:
+    """Returns the report with what its numbers suggest to who taught by a strategy; nothing where it passed.
+
+    `examined` is what copies found of all pairs, where that decided what was learned.
+    """
     if report.verdict is Verdict.PROMOTE:
         return report
     steps: list[str] = []
     decided = {rule.rule: rule.verdict for rule in report.rules}
     for row in report.rows:
-        if row.role == "new" and row.view == "own" and row.verdict is not Verdict.PROMOTE:
-            steps.append(_to_show_learning(row, report.policy.minimum_images))
+        if examined or row.role != "new" or row.view != "own" or row.verdict is Verdict.PROMOTE:
+            continue
+        steps.append(_to_show_learning(row, report.policy.minimum_images))
+    steps += _to_show_more(report, examined)
     if decided.get("visible", Verdict.PROMOTE) is not Verdict.PROMOTE:
         steps.append(_to_be_visible(strategy))
     if {decided.get("kept"), decided.get("worst slice")} & {Verdict.REVIEW, Verdict.REJECT}:
@@ -30,6 +37,25 @@ def next_steps(report: GateReport, strategy: str = "") -> GateReport:
             phrase("Look at the pinned queries that changed; remove the pins that are no longer wanted.")
         )
     return replace(report, next_steps=tuple(dict.fromkeys(steps)))
+
+
+def _to_show_more(report: GateReport, examined: Sequence[CrossFitted]) -> list[str]:
+    """Says how many more pairs would decide where chance is not excluded yet."""
+    steps: list[str] = []
+    for name in sorted({one.name for one in examined}):
+        views = [one for one in examined if one.name == name]
+        rows = [row for row in report.rows if row.role == "new" and row.slice == name]
+        if all(row.verdict is Verdict.PROMOTE for row in rows):
+            continue
+        needed = [pairs_that_decide(one.gains) for one in views]
+        things = len(views[0].gains)
+        if None in needed:
+            steps.append(_look_again(name, phrase("was not learned")))
+        elif things < (wanted := max(FEWEST_THINGS, *(n for n in needed if n is not None))) <= TOO_MANY:
+            steps.append(
+                phrase("About {count} more pairs of {slice} would decide.", count=wanted - things, slice=name)
+            )
+    return steps
 
 
 def _to_be_visible(strategy: str) -> str:
@@ -56,12 +82,7 @@ def _to_show_learning(row: GateRow, needed: int) -> str:
         )
     if row.difference <= 0 or row.note == "no better than guessing":
         found = phrase("got worse") if row.difference < 0 else phrase("was not learned")
-        return phrase(
-            "{slice} {found}: look whether its captions belong to their pictures (`check` shows what is doubtful, "
-            "`withdraw` takes the chunk out), or teach it longer or with another strategy.",
-            slice=row.slice,
-            found=found,
-        )
+        return _look_again(row.slice, found)
     # The bound lies `difference - low` below the estimate and comes nearer with the root of the sample.
     wanted = math.ceil(row.images * ((row.difference - row.low) / row.difference) ** 2 * 1.1)
     if wanted > TOO_MANY:
@@ -75,6 +96,15 @@ def _to_show_learning(row: GateRow, needed: int) -> str:
         wanted=wanted,
         count=row.images,
         slice=row.slice,
+    )
+
+
+def _look_again(name: str, found: str) -> str:
+    return phrase(
+        "{slice} {found}: look whether its captions belong to their pictures (`check` shows what is doubtful, "
+        "`withdraw` takes the chunk out), or teach it longer or with another strategy.",
+        slice=name,
+        found=found,
     )
 
 

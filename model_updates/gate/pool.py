@@ -71,7 +71,7 @@ def judge_pool(old: Sequence[OldSlice], policy: Policy, tries: int) -> RuleResul
             Verdict.REVIEW,
             (phrase("No old slice was measured, so nothing shows what was kept."),),
         )
-    everything = [(one, _comparable(one, policy)) for one in old if _tells(one, policy)]
+    everything = [(one, _comparable(one, policy)) for one in old if tells(one, policy)]
     found: list[tuple[Verdict, str]] = []
     for pool, views in POOLS.items():
         told = [entry for entry in everything if entry[0].candidate.view in views]
@@ -111,7 +111,7 @@ def _beliefs(told: Sequence[_Told], asked: MetricLimit) -> list[Belief]:
     weights = np.concatenate([weight_of(one.candidate) for one in slices])
     candidate = np.concatenate([one.candidate.query_scores(metric) for one in slices])
     live = np.concatenate([one.live.query_scores(metric) for one in slices])
-    spread, allowed = asked.scale * COMMON_SPREAD, (1.0 - asked.policy.confidence) / asked.tries
+    spread, allowed = asked.scale * COMMON_SPREAD, asked.policy.loss_alpha(asked.tries)
 
     def belief(against: str, drop: Drop, center: float, share: float) -> Belief:
         mean, deviation = posterior(drop.points, drop.error, center=center, spread=spread)
@@ -130,7 +130,7 @@ def _beliefs(told: Sequence[_Told], asked: MetricLimit) -> list[Belief]:
     return found
 
 
-def _tells(one: OldSlice, policy: Policy) -> bool:
+def tells(one: OldSlice, policy: Policy) -> bool:
     """Whether anything was or is found here: certainly more than a random order of the gallery would find."""
     for result in (one.live, one.candidate):
         scores = result.query_scores(policy.metric)

@@ -66,6 +66,20 @@ class Policy(Checked):
     # share of pinned queries that may lose their answer. 0.05: one in twenty may have been luck.
     canary_share: Share = 0.05
 
+    def gain_alpha(self, attempt: int) -> float:
+        """Returns the chance that the m-th candidate against one live version may have to pass for a gain by luck.
+
+        ``(1 - confidence) / 2 / (m (m + 1))`` sums to half the error rate, 2.5 %, over however many attempts.
+        """
+        return (1.0 - self.confidence) / 2 / (attempt * (attempt + 1))
+
+    def loss_alpha(self, attempt: int) -> float:
+        """Returns the chance with which the m-th candidate may break the policy unseen.
+
+        The first is held to `confidence`; all together spend twice that error rate at most.
+        """
+        return 2 * (1.0 - self.confidence) / (attempt * (attempt + 1))
+
 
 @dataclass(frozen=True)
 class GateRow:

@@ -6,14 +6,16 @@ Five rules, each promote, review or reject; the strictest decides.
 *kept* (`pool.py`) and *worst slice* (`kept.py`): old slices, together and each, cannot have lost more than the policy
 allows, against live and against the best that any version ever was.
 *canaries*: pinned queries keep their answer.
+A chunk that holds out too few is judged by what copies found of all its pairs (`examined.py`), with a rule more:
+*displacement*, what old captions lose their place to new pictures.
 
 A rule passes when the data exclude a breach of the policy, rejects when they show one, and asks for a review between
 the two. A slice whose ranks are all the same as before has lost exactly nothing, whatever its size. Candidates that
-were held against the same live version share one error rate: who tries twenty times must not pass by luck.
+were held against the same live version spend one error rate: who tries twenty times must not pass by luck.
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,13 +23,24 @@ import numpy as np
 from ingest.sentence import phrase
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Comparison, slice_name
+from model_updates.gate.examined import CrossFitted, judge_displacement, judge_examined
 from model_updates.gate.kept import FIRST, OldSlice, SliceStatement, judge_each
 from model_updates.gate.learned import judge_learned
-from model_updates.gate.pool import judge_pool
+from model_updates.gate.pool import judge_pool, tells
 from model_updates.gate.report import GateReport, GateRow, Policy, RuleResult, Verdict, strictest_first, worst
 from model_updates.gate.shrinkage import one_sided
 
-__all__ = ["GateInputError", "GateReport", "GateRow", "Past", "Policy", "RuleResult", "Verdict", "judge"]
+__all__ = [
+    "GateInputError",
+    "GateReport",
+    "GateRow",
+    "Past",
+    "Policy",
+    "RuleResult",
+    "Verdict",
+    "judge",
+    "judge_small",
+]
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -94,6 +107,31 @@ def judge(
             *(_old_row(one, [judged for judged in each if judged.slice is one], policy) for one in old),
         ),
         attempts=attempts,
+    )
+
+
+def judge_small(
+    report: GateReport,
+    examined: Sequence[CrossFitted],
+    old: Sequence[tuple[SliceResult, SliceResult]],
+    taught_languages: Mapping[str, int],
+) -> GateReport:
+    """Judges a small chunk by what copies found of all its pairs, once the held-out ones alone were judged.
+
+    `report` is of the held-out pairs, of an update that moved nothing known. `examined` then says what was learned, and
+    what old captions lose their place, in the (candidate, live) of old slices among everything, is bounded.
+    """
+    policy = report.policy
+    learned, rows = judge_examined(examined, taught_languages, policy, report.attempts)
+    told = [pair for pair in old if tells(OldSlice(*pair), policy)]
+    kept = [rule for rule in report.rules if rule.rule not in {one.rule for one in learned}]
+    return replace(
+        report,
+        rules=(*learned, judge_displacement(told, policy), *kept),
+        rows=(
+            *(_new_row(comparison, verdict, note, policy) for comparison, verdict, note in rows),
+            *(row for row in report.rows if row.role != "new"),
+        ),
     )
 
 
