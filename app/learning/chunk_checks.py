@@ -214,8 +214,8 @@ class _Gathered:
         return [found.get(groups[image_id], "") for image_id in ids]
 
     def _reference(self, key: SliceKey) -> UploadedPairs | None:
-        """Returns trusted pairs of the domain in the same language, or in any when that is new."""
-        chunks = trusted_chunks(self.workspace, self.release) - {self.chunk}
+        """Returns pairs of the domain that may be believed in the same language, or in any when that is new."""
+        chunks = believed_chunks(self.workspace, self.release) - {self.chunk}
         learned = key.language in self.release.manifest.languages
         pairs = self.workspace.catalog.pairs(domain=key.domain, chunks=chunks)
         spoken = [pair for pair in pairs if pair.language == key.language]

@@ -138,10 +138,10 @@ def _matched(one: ChunkSlice, seen: Matching, check: str) -> Finding:
         return Finding(check, Outcome.HOLD, sentence, figures, _doubtful(one, seen))
     if seen.found is Impression.UNTOLD:
         sentence = phrase(
-            "{slice}: nobody can tell yet how many captions belong to other pictures: a caption "
-            "outscores those of other pictures in {power} of all cases, judged {told}, which is "
-            "too little (50 % is chance). Captions in a known language beside them would tell. "
-            "The gate judges what is learned from them.",
+            "{slice}: not judged. A caption outscores those of other pictures in {power} of all cases, judged {told}, "
+            "which is too little to say how many belong to other pictures (50 % is chance). Captions in a known "
+            "language beside them would tell. These captions speak for no others, and the gate judges what is learned "
+            "from them.",
             slice=one.key,
             power=f"{seen.power:.0%}",
             told=told,

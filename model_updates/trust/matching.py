@@ -38,6 +38,8 @@ TOO_MANY_WHERE_CLEAR = 0.17
 READ, READ_CLEARLY = 0.45, 0.9  # by the encoder alone: estimated share at most, and outscored at least
 TOO_MANY_WHERE_READ = 0.15
 ABOVE_REFERENCE = 0.12
+# Where the encoder knows the language and trusted pairs show that it reads the domain, the estimate itself is compared.
+READ_WELL, ABOVE_WELL_READ, FEWEST_WRONG = 0.12, 0.06, 0.08
 SURELY_MATCHED = 0.05  # p-value below which a pair shows how matched ones score
 UNREADABLE = 0.5  # estimated share of trusted pairs from which on they say nothing
 NEVER = 1.0  # where nobody tells, no estimate is too much
@@ -100,7 +102,7 @@ def matching(
     shift = row_shift(pairs, seed=seed)
     judged, power, weights, scores, groups, p_values = _heard(pairs, seed, whole)
     clear = _outscored(p_values, judged.share)
-    why, limit = _told_by(pairs, weights, reference, clear, seed)
+    why, limit, limit_of_all = _told_by(pairs, weights, reference, clear, seed)
     if ENCODER in weights:
         judged = with_rivals(judged, p_values, rivals(pairs, p_values))
     by_part = {
@@ -111,10 +113,12 @@ def matching(
     unread = _unread(p_values, parts, by_part)
     counted = {name: bounds for name, bounds in by_part.items() if name not in unread}
     low = max([judged.low, *(counted[name][1] for name in counted if len(parts[name]) >= FEWEST)])
-    found = _verdict(len(pairs), shift, tie, why, low, limit)
+    too_many = low > limit or judged.share > limit_of_all
+    found = _verdict(len(pairs), shift, tie, bool(why), too_many=too_many, told=limit < NEVER)
     if found in {Impression.MATCHED, Impression.UNTOLD} and _differ(counted):
         found = Impression.MISMATCHED
     told = found is not Impression.UNTOLD
+    limit = min(limit, limit_of_all)
     return Matching(found, told, why, limit, judged, by_part, shift, tie, power, weights, scores, unread)
 
 
@@ -136,14 +140,16 @@ def _unread(
     )
 
 
-def _verdict(size: int, shift: RowShift, tie: float, why: str, low: float, limit: float) -> Impression:
+def _verdict(
+    size: int, shift: RowShift, tie: float, witnessed: bool, *, too_many: bool, told: bool
+) -> Impression:
     if shift.certainty >= (SLIPPED if tie >= TIED else SLIPPED_WHERE_UNTIED):
         return Impression.MOVED
     if tie < TIED:
-        return Impression.UNRELATED if why or size >= MANY else Impression.UNTOLD
-    if low > limit:
+        return Impression.UNRELATED if witnessed or size >= MANY else Impression.UNTOLD
+    if too_many:
         return Impression.MISMATCHED
-    return Impression.MATCHED if why and limit < NEVER else Impression.UNTOLD
+    return Impression.MATCHED if witnessed and told else Impression.UNTOLD
 
 
 def _differ(by_part: Mapping[str, tuple[float, float, float]]) -> bool:
@@ -216,23 +222,29 @@ def _told_by(
     reference: UploadedPairs | None,
     clear: float,
     seed: int,
-) -> tuple[str, float]:
-    """Returns what tells matched pairs from mismatched ones, or "", and from which bound on there are too many.
+) -> tuple[str, float, float]:
+    """Returns what tells matched pairs from mismatched ones, or "", and from where on there are too many.
+
+    That is by the lower bound, of all or of a part, and by the estimate of all.
 
     Of the encoder it is measured, on its scores alone: wrong captions cannot spoil a witness that learned nothing from
     them. Of everything else only trusted pairs can say it, because wrong captions also weaken what is learned.
     """
     if WORDS in weights:
-        return WORDS, TOO_MANY_WHERE_CLEAR if clear >= CLEAR_BY_WORDS else TOO_MANY
+        return WORDS, TOO_MANY_WHERE_CLEAR if clear >= CLEAR_BY_WORDS else TOO_MANY, NEVER
     if reference is not None and len(reference) >= FEWEST:
         theirs = _heard(reference.part(np.arange(min(len(reference), len(pairs), AT_ONCE))), seed)[0].share
-        return REFERENCE, max(TOO_MANY_WHERE_READ, theirs + ABOVE_REFERENCE) if theirs < UNREADABLE else NEVER
+        if theirs >= UNREADABLE:
+            return REFERENCE, NEVER, NEVER
+        is_read = ENCODER in weights and theirs <= READ_WELL
+        of_all = max(FEWEST_WRONG, theirs + ABOVE_WELL_READ) if is_read else NEVER
+        return REFERENCE, max(TOO_MANY_WHERE_READ, theirs + ABOVE_REFERENCE), of_all
     if ENCODER in weights:
         at = in_parts(pairs, AT_ONCE, seed)[0]
         alone = Evidence(pairs.part(at), only=[ENCODER], seed=seed)
         p_values = alone.hear().p_values
         share, _, _ = share_of(p_values, alone.groups, seed=seed)
         if share <= READ and _outscored(p_values, share) >= READ_CLEARLY:
-            return ENCODER, TOO_MANY_WHERE_READ
-        return ENCODER, TOO_MANY if clear >= CLEAR_BY_ENCODER else NEVER
-    return "", NEVER
+            return ENCODER, TOO_MANY_WHERE_READ, NEVER
+        return ENCODER, TOO_MANY if clear >= CLEAR_BY_ENCODER else NEVER, NEVER
+    return "", NEVER, NEVER

@@ -157,7 +157,9 @@ class OnThePage:
     def find(self, **asked: Any) -> Hits:
         """Goes down to the end; places are shown of one picture at a time (`places`), so there are none here."""
         open_page(self.page, f"{self.url}/?{urlencode(asked)}")
-        expect(self.page.locator(f"{TILES}, .state").first).to_be_visible()  # it asks without Gradio, perhaps later
+        expect(
+            self.page.locator(f"{TILES}, .state").first
+        ).to_be_visible()  # it asks without Gradio, perhaps later
         while self.page.locator("#more").is_visible():
             self.page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
             settle(self.page)

@@ -34,7 +34,7 @@ from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
 from tests.app.commands.running import document
 from tests.app.small_home import copy_of, small_home
-from tests.model_updates.synthetic_pairs import pair_set
+from tests.model_updates.synthetic_pairs import pair_set, shuffled
 
 PICTURES = 130
 Row = dict[str, str]
@@ -214,6 +214,16 @@ def test_captions_that_nobody_could_judge_speak_for_no_others(
         assert chunk not in believed_chunks(workspace, live)
         catalog.set_standing(chunk, "accepted", by="ada", why="I looked at all of them")
         assert chunk in believed_chunks(workspace, live)
+
+
+def test_what_cannot_be_judged_is_said_to_be_not_judged() -> None:
+    dim = replace(shuffled(pair_set(300, sees=0.25), 0.6)[0], beside=())
+    found = {
+        finding.check: finding
+        for finding in judge(ChunkSlice(SliceKey("ta", "blob"), dim, [Split.TRAIN] * 300), {})
+    }
+    assert found[MATCH].outcome is Outcome.UNKNOWN
+    assert found[MATCH].sentence.startswith("ta/blob: not judged.")
 
 
 def test_twelve_pairs_say_what_it_would_take() -> None:

@@ -122,6 +122,18 @@ def test_trusted_pairs_of_the_domain_say_what_matched_ones_look_like() -> None:
     assert matching(shuffled(pairs, 0.4)[0], PARTS, reference=reference).found is Impression.MISMATCHED
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tenth_is_too_many_where_trusted_pairs_show_that_the_encoder_reads_well(seed: int) -> None:
+    pairs, reference = (pair_set(600, seed=n, sees=3.0, knows=True) for n in (seed, seed + 50))
+    clean = matching(pairs, {}, reference=reference)
+    assert (clean.found, clean.why_told) == (Impression.MATCHED, REFERENCE)
+    some = matching(shuffled(pairs, 0.12)[0], {}, reference=reference)
+    assert some.found is Impression.MISMATCHED
+    assert some.mismatch is not None
+    assert some.mismatch.low < 0.15, "the bound alone would let it pass"
+    assert some.too_many < some.mismatch.share
+
+
 def test_a_part_that_is_wrong_is_seen_although_the_whole_is_not() -> None:
     pairs = pair_set(600, beside=True)
     part = np.arange(200)
