@@ -1,4 +1,4 @@
-"""Writes docs/results/gate.md from the finished parts of `gate_power.py`."""
+"""Writes docs/results/gate.md from the finished parts of `gate_power.py`, its last section from `gate_small.py`'s."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from typing import Any
 
 Values = dict[str, Any]
 WORDS = ("promote", "review", "reject")
+SMALL = "## Small chunks, on real training"
+GAINS, NOTHING, HARM = (
+    2.0,
+    0.5,
+    1.0,
+)  # true points from which a chunk is good; below which useless; lost, harmful
 
 
 def write_report(work: Path, report: Path) -> None:
@@ -67,7 +73,97 @@ def write_report(work: Path, report: Path) -> None:
         *_words(),
     ]
     report.parent.mkdir(parents=True, exist_ok=True)
-    report.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    before = report.read_text(encoding="utf-8") if report.exists() else ""
+    kept = [SMALL + before.partition(SMALL)[2]] if SMALL in before else []
+    report.write_text("\n".join([*lines, *(["", *kept] if kept else [])]).rstrip() + "\n", encoding="utf-8")
+
+
+def write_small(results: Path, report: Path) -> None:
+    """Writes the section on small chunks anew, from the finished trials in a folder."""
+    trials = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
+    before = report.read_text(encoding="utf-8").partition(SMALL)[0].rstrip()
+    report.write_text("\n".join([before, "", *_small(trials)]) + "\n", encoding="utf-8")
+
+
+def _worth(trial: Values) -> str:
+    """Returns what a chunk was in truth, whatever was done to it."""
+    kind = trial["trial"]["kind"]
+    if trial["lost"] >= HARM:
+        return f"harmful: old captions truly lose ≥ {HARM:g} points"
+    if kind in ("good", "pushing"):
+        return (
+            f"good: clean, truly gains ≥ {GAINS:g} points"
+            if trial["gain"] >= GAINS
+            else f"clean, truly gains < {GAINS:g} points"
+        )
+    return "useless: exchanged captions"
+
+
+def _small(trials: Sequence[Values]) -> list[str]:
+    sizes = sorted({trial["trial"]["pairs"] for trial in trials})
+    rows = []
+    for worth in sorted({_worth(trial) for trial in trials}):
+        own = [trial for trial in trials if _worth(trial) == worth]
+        by_size = [[t for t in own if t["trial"]["pairs"] == size] for size in sizes]
+        rows.append([worth, *(_counted(some) for some in (*by_size, own))])
+    wrong = [t for t in trials if t["verdict"] == "promote" and (t["gain"] < NOTHING or t["lost"] >= HARM)]
+    header = ["promoted / asked / rejected", *(f"n = {size}" for size in sizes), "all"]
+    return [
+        SMALL,
+        "",
+        f"Written by `python benchmarks/gate_small.py DATA` ({len(trials)} chunks). `perennial-photo` with 1,500",
+        "photographs and two emoji styles in the gallery; English, German and French captions of photographs,",
+        "English and German names of emoji, and Hindi, Czech and Ukrainian captions, each drawn anew, taught, judged",
+        "as the product does. The truth is measured on 400 photographs or 200 emoji that no chunk has, and on all",
+        "old captions.",
+        "",
+        *_table(header, rows),
+        "",
+        f"Went live without having gained {NOTHING:g} points, or at a cost of {HARM:g} or more: {len(wrong)}"
+        + ("." if not wrong else ": " + "; ".join(_named(t) for t in wrong) + "."),
+        "",
+        *_table(
+            ["taught", "chunks", "true gain, mean", "examined gain, mean", "old captions' true loss, mean"],
+            _by_world(trials),
+        ),
+    ]
+
+
+def _counted(trials: Sequence[Values]) -> str:
+    found = [trial["verdict"] for trial in trials]
+    return " / ".join(str(found.count(word)) for word in WORDS) if found else ""
+
+
+def _named(trial: Values) -> str:
+    what = trial["trial"]
+    return (
+        f"{what['kind']} {what['language']}/{what['domain']} of {what['pairs']} "
+        f"({trial['gain']:+.1f}, old captions {-trial['lost']:+.1f})"
+    )
+
+
+def _by_world(trials: Sequence[Values]) -> list[list[str]]:
+    grouped: dict[tuple[str, str], list[Values]] = {}
+    for trial in trials:
+        what = trial["trial"]
+        new = what["language"] in ("hi", "cs", "uk")
+        world = "new language" if new else ("photographs" if what["domain"] == "photographs" else "emoji")
+        grouped.setdefault((what["kind"], world), []).append(trial)
+    return [
+        [f"{kind}, {world}", str(len(some)), *(f"{mean:+.1f}" for mean in _means(some))]
+        for (kind, world), some in sorted(grouped.items())
+    ]
+
+
+def _means(trials: Sequence[Values]) -> list[float]:
+    examined = [
+        row["difference"]
+        for trial in trials
+        for row in trial["gate"]["rows"]
+        if row["role"] == "new" and row["view"] == "own"
+    ]
+    columns = [t["gain"] for t in trials], examined, [t["lost"] for t in trials]
+    return [sum(values) / max(1, len(values)) for values in columns]
 
 
 def _share(values: Values, verdict: str) -> float:

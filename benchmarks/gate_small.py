@@ -3,10 +3,11 @@
     python benchmarks/gate_small.py DATA --work FOLDER
 
 A home with `perennial-photo` has 1,500 photographs and two emoji styles in its gallery. Chunks of 100 to 800 pairs are
-taught by the default strategy: clean ones, ones whose captions were all exchanged, and ones that take the captions of
-old pictures and are taught without the term that makes new pictures step aside. What each truly gains is measured on
-pictures that no chunk has, what old captions truly lose on all of them. Each finished trial leaves a JSON file;
-`gate_power.py --report-only --small FOLDER` writes the table from those there are.
+taught by the default strategy: clean ones (*good*), ones whose captions were all exchanged (*useless*), ones that take
+the captions of old pictures (*harmful*), and clean ones (*pushing*); the last two without the term that makes new
+pictures step aside. What each truly gains is measured on pictures that no chunk has, what old captions truly lose on
+all of them. Each finished trial leaves a JSON file; `--report docs/results/gate.md` writes the table from those there
+are.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gate_report import write_small
 from real_input_data import UploadRow, emoji_rows, emoji_splits, read_tsv, write_upload
 
 from app.desk.jobs import UpdateRequest
@@ -52,7 +54,7 @@ EMOJI = ("noto", "fluent3d")
 WORLDS = (("photographs", "en"), ("noto", "en"), ("photographs", "hi"), ("photographs", "de"), ("fluent3d", "en"),
           ("photographs", "cs"), ("noto", "de"), ("photographs", "uk"), ("photographs", "fr"))  # fmt: skip
 NEW = ("hi", "cs", "uk")  # languages that the encoder cannot read; the photographs are known then
-KINDS = ("good", "useless", "harmful")
+KINDS = ("good", "useless", "harmful", "pushing")
 Values = dict[str, Any]
 
 
@@ -81,9 +83,9 @@ def trials() -> Iterator[Trial]:
     """Yields all trials, each size, kind and world early."""
     for draw in range(ROUNDS):
         for place, pairs in enumerate(SIZES):
-            for kind in KINDS if draw % 2 == 0 else KINDS[:2]:
+            for kind in (*KINDS[:2], KINDS[2 + draw % 2]):
                 # A new language cannot displace: it moves no picture.
-                worlds = [w for w in WORLDS if kind != "harmful" or w[1] not in NEW]
+                worlds = [w for w in WORLDS if kind not in KINDS[2:] or w[1] not in NEW]
                 domain, language = worlds[(draw * len(SIZES) + place) % len(worlds)]
                 yield Trial(domain, language, pairs, draw, kind)
 
@@ -98,7 +100,13 @@ def main() -> None:
     parser.add_argument("--turn", type=int, default=0, help="which of --turns processes this is, from 0")
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no trial after so long")
+    parser.add_argument(
+        "--report", type=Path, help="write the section of this page instead of running anything"
+    )
     arguments = parser.parse_args()
+    if arguments.report is not None:
+        write_small(arguments.work / "results", arguments.report)
+        return
     torch.set_num_threads(1)
     # Every picture's domain is stated here, so that nobody asks the router: it is not fitted, which saves a quarter.
     domain_adapters.fitted = lambda *_: None  # type: ignore[assignment]
@@ -216,7 +224,7 @@ class World:
             old = "photographs" if trial.knows_photographs else "noto"
             rows = self._chunk(trial, old)
             how: Values = {}
-            if trial.kind == "harmful":
+            if trial.kind in KINDS[2:]:
                 how = {"strategy": "domain-adapters", "options": {"displacement": 0.0}}
             live = workspace.open_encoder(going_live.live_release(workspace)[1].version)
             chunk = self.add(workspace, rows)
@@ -241,7 +249,7 @@ class World:
         if trial.kind == "harmful":
             said = [row.caption for row in self.split(old, "en")[0]][: len(rows)]
             said *= -(-len(rows) // len(said))
-        if trial.kind != "good":
+        if trial.kind in ("useless", "harmful"):
             order = random.permutation(len(rows))
             rows = [replace(row, caption=said[int(n)]) for row, n in zip(rows, order, strict=True)]
         return [replace(row, language="en") for row in rows] if trial.kind == "harmful" else rows

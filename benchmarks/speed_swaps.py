@@ -30,7 +30,7 @@ SWAP_PAUSE_SECONDS = 0.25
 
 def swaps_under_load(work: Path, *, swaps: int, rate: float) -> Measured:
     """Swaps between two releases with different towers and galleries while queries come in at a steady rate."""
-    gate = Policy(minimum_images=10**6, pooled_drop=100.0, slice_drop=100.0, samples=100)
+    gate = Policy(minimum_images=10**6, cross_fit=False, pooled_drop=100.0, slice_drop=100.0, samples=100)
     settings = Settings(home=work / "swap-home", device="cpu", poll_seconds=0.05, gate=gate)
     update_cycle.initialise(settings)
     with Workspace.open(settings) as workspace:

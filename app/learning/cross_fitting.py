@@ -38,7 +38,7 @@ def is_undecided(report: GateReport) -> bool:
     """Whether a taught slice has too few held-out things to decide, and no rule rejects."""
     few = (row.role == "new" and row.images < report.policy.minimum_images for row in report.rows)
     unseen = not any(row.role == "new" for row in report.rows)
-    return report.verdict is Verdict.REVIEW and (unseen or any(few))
+    return report.policy.cross_fit and report.verdict is Verdict.REVIEW and (unseen or any(few))
 
 
 def is_examined(
@@ -56,7 +56,8 @@ def is_examined(
     moved = (foreseen.domains or known) if foreseen.moves_pictures else frozenset()
     new_words = any(pair.language in learned and pair.domain not in moved for pair in train)
     return (
-        not (enough or strategy.can_forget or new_words or moved & known)
+        policy.cross_fit
+        and not (enough or strategy.can_forget or new_words or moved & known)
         and len({pair.image_id for pair in train}) >= FEWEST_THINGS
     )
 

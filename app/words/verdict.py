@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from app.words.language_names import NameOf, english_name
 from app.words.own_report import BUILT_IN, shown_report
 from ingest.sentence import phrase, template
+from model_updates.gate.examined import FEWEST_THINGS
 from model_updates.gate.report import GateReport, GateRow, Verdict
 
 MOST_NAMED = 2
@@ -179,11 +180,13 @@ def _why(report: GateReport) -> str:
     if report.verdict is Verdict.PROMOTE:
         return ""
     names = [rule.rule for rule in report.rules if rule.verdict is report.verdict]
-    few = [row for row in report.rows if row.role == "new" and row.images < report.policy.minimum_images]
+    by_copies = any(rule.rule == "displacement" for rule in report.rules)
+    needed = FEWEST_THINGS if by_copies else report.policy.minimum_images
+    few = [row for row in report.rows if row.role == "new" and row.images < needed]
     if few and names[0] == "learned" and report.verdict is Verdict.REVIEW:
         return phrase(
             "{count} test pictures are too few to be sure; {needed} would do.",
             count=min(row.images for row in few),
-            needed=report.policy.minimum_images,
+            needed=needed,
         )
     return next((_WHY[name, report.verdict] for name in names if (name, report.verdict) in _WHY), "")

@@ -31,7 +31,7 @@ def small_home(factory: pytest.TempPathFactory, *, pictures: int = PICTURES) -> 
     home = folder / "home"
     if not folder.exists():
         folder.mkdir()
-        settings = load_settings(home=home, gate={"samples": 200})
+        settings = load_settings(home=home, gate={"samples": 200, "cross_fit": False})
         update_cycle.initialise(settings)
         with Workspace.open(settings) as workspace:
             chunk = sample_chunk(folder / "german.zip", pictures=pictures)

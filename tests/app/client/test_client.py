@@ -231,7 +231,7 @@ def test_a_folder_is_uploaded_searched_taught_and_judged(
 ) -> None:
     """The demo's story in small: every step of it through the server."""
     home = small_home.copy_of(small_home.small_home(tmp_path_factory), tmp_path)
-    gate = {"samples": 200, "slice_drop": 100.0, "pooled_drop": 100.0}
+    gate = {"samples": 200, "cross_fit": False, "slice_drop": 100.0, "pooled_drop": 100.0}
     settings = load_settings(home=home, gate=gate, poll_seconds=0.1, jobs="elsewhere")
     import zipfile
 

@@ -29,7 +29,7 @@ def reviewed(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home in which an update has left a release for a person to review."""
     place = small_home.copy_of(template, tmp_path_factory.mktemp("reviewed"))
     # Generous, so that a home too small to teach anything gets a review and no rejection.
-    gate = {"samples": 200, "slice_drop": 100.0, "pooled_drop": 100.0}
+    gate = {"samples": 200, "cross_fit": False, "slice_drop": 100.0, "pooled_drop": 100.0}
     with Workspace.open(load_settings(home=place, gate=gate)) as workspace:
         request = UpdateRequest(
             chunk=small_home.taught_chunk(place), strategy="language-tables", options={"epochs": 1}, by="test"

@@ -66,7 +66,7 @@ def _told(stages: list[Stage]) -> dict[str, list[tuple[int, int]]]:
 def test_every_step_that_takes_long_is_counted(home: Path, tmp_path: Path) -> None:
     taking_in: list[Stage] = []
     learning: list[Stage] = []
-    settings = load_settings(home=home, gate={"samples": 200})
+    settings = load_settings(home=home, gate={"samples": 200, "cross_fit": False})
     with Workspace.open(settings) as workspace:
         source = sample_chunk(tmp_path / "more.zip", pictures=70, first=3)
         update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test", progress=taking_in.append)

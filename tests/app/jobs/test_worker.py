@@ -301,7 +301,9 @@ def test_a_gallery_job_adds_what_a_release_does_not_hold(template: Path, tmp_pat
 def test_an_update_killed_in_the_middle_is_finished_by_a_second_worker(
     template: Path, tmp_path: Path
 ) -> None:
-    settings = load_settings(home=small_home.copy_of(template, tmp_path), gate={"samples": 200})
+    settings = load_settings(
+        home=small_home.copy_of(template, tmp_path), gate={"samples": 200, "cross_fit": False}
+    )
     home = Home(settings.home)
     before = len(list(home.versions.iterdir()))
     job = update_job(settings, small_home.taught_chunk(settings.home), epochs=30, batch_size=16)

@@ -33,7 +33,10 @@ NEEDED = 24
 @pytest.fixture
 def desk(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     home = copy_of(small_home(tmp_path_factory), tmp_path)
-    with AtHome(load_settings(home=home, gate={"samples": 200, "minimum_images": NEEDED}), by="ada") as desk:
+    with AtHome(
+        load_settings(home=home, gate={"samples": 200, "minimum_images": NEEDED, "cross_fit": False}),
+        by="ada",
+    ) as desk:
         yield desk
 
 
@@ -58,7 +61,9 @@ def _taught(desk: Desk, source: Path) -> tuple[str, ...]:
     added = desk.add_chunk(source, IntakeOptions(), lambda _: None)
     request = UpdateRequest(added.chunk.id, "language-tables", {"epochs": 1}, by="test")
     with Workspace.open(
-        load_settings(home=Path(desk.where), gate={"samples": 200, "minimum_images": NEEDED})
+        load_settings(
+            home=Path(desk.where), gate={"samples": 200, "minimum_images": NEEDED, "cross_fit": False}
+        )
     ) as home:
         scratch = home.home.staging / source.stem
         scratch.mkdir()

@@ -27,7 +27,9 @@ INK = 100  # fewer are found among themselves by luck: .91 of 43, .68 of 82
 @pytest.fixture
 def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     home = small_home(tmp_path_factory, pictures=160)
-    settings = load_settings(home=copy_of(home, tmp_path), gate={"samples": 200, "minimum_images": 10**6})
+    settings = load_settings(
+        home=copy_of(home, tmp_path), gate={"samples": 200, "minimum_images": 10**6, "cross_fit": False}
+    )
     with Workspace.open(settings) as opened:
         source = tmp_path / "ink.zip"
         chosen = list(all_scenes())[3::40][:INK]

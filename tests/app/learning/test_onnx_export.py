@@ -62,7 +62,8 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """Teaches a home one language, and exports the candidate as a person does."""
     place = tmp_path_factory.mktemp(request.param)
     settings = load_settings(
-        home=place / "home", gate={"samples": 100, "slice_drop": 100.0, "pooled_drop": 100.0}
+        home=place / "home",
+        gate={"samples": 100, "cross_fit": False, "slice_drop": 100.0, "pooled_drop": 100.0},
     )
     update_cycle.initialise(settings, model=request.param)
     language = TAUGHT[request.param]

@@ -46,7 +46,7 @@ def there(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.fixture
 def here(tmp_path: Path) -> Settings:
     """Another home, with other pictures."""
-    settings = load_settings(home=tmp_path / "here", gate={"samples": 200})
+    settings = load_settings(home=tmp_path / "here", gate={"samples": 200, "cross_fit": False})
     update_cycle.initialise(settings)
     with Workspace.open(settings) as workspace:
         chunk = sample_chunk(tmp_path / "own.zip", pictures=20, first=7)

@@ -153,7 +153,7 @@ def test_without_captions_examples_are_domains_that_somebody_named(
     folder = tmp_path / "photos"
     folder.mkdir()
     Image.effect_noise((80, 60), 60).save(folder / "a.png")
-    settings = load_settings(home=tmp_path / "home", gate={"samples": 200})
+    settings = load_settings(home=tmp_path / "home", gate={"samples": 200, "cross_fit": False})
     update_cycle.initialise(settings)
     with Workspace.open(settings) as opened:
         assert examples(opened.catalog, ["en"]) == ()

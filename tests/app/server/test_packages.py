@@ -16,7 +16,7 @@ from tests.app.server.served import Served, make_home, served
 def other(tmp_path: Path) -> Settings:
     """Another home, with an encoder of its own and no picture."""
     settings = load_settings(
-        home=tmp_path / "other", gate={"samples": 200}, poll_seconds=0.1, jobs="elsewhere"
+        home=tmp_path / "other", gate={"samples": 200, "cross_fit": False}, poll_seconds=0.1, jobs="elsewhere"
     )
     update_cycle.initialise(settings)
     return settings
