@@ -35,8 +35,8 @@ from model_updates.strategy import Foresight, Strategy
 
 
 def is_undecided(report: GateReport) -> bool:
-    """Whether a taught slice has too few held-out things to decide, and no rule rejects."""
-    few = (row.role == "new" and row.images < report.policy.minimum_images for row in report.rows)
+    """Whether a person would decide, and twice as many held-out things as the policy asks for are not there."""
+    few = (row.role == "new" and row.images < 2 * report.policy.minimum_images for row in report.rows)
     unseen = not any(row.role == "new" for row in report.rows)
     return report.policy.cross_fit and report.verdict is Verdict.REVIEW and (unseen or any(few))
 

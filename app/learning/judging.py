@@ -87,10 +87,11 @@ def judge_taught(
 
 
 def attempts(workspace: Workspace, live: str) -> int:
-    """Returns how many candidates, one more than those that ended, were held against a live version."""
+    """Returns the number of the next look at a candidate for a live version: one more than those that were taken."""
     ended = [job.result for job in workspace.catalog.jobs() if job.kind == "update" and job.result]
     held = [one for one in ended if one.get("judged_against") == live and one.get("commit") is None]
-    return 1 + len(held)
+    looks = [int((one.get("gate") or {}).get("attempts", 1)) for one in held]
+    return 1 + max(len(held), *looks, 0)
 
 
 def _measuring(slices: Collection[HeldOut]) -> str:

@@ -57,7 +57,7 @@ def reasons_view(report: GateReport, say: Words = ENGLISH) -> str:
     """Returns the sentence that decided, each rule's first one, and then every sentence of every rule."""
     first = f"**{escaped(say.said(gate_words.opening(report)))}**"
     attempts = say(
-        "{count} candidates were judged against this live version; they share the error rate.",
+        "It was judged {count} times whether something may follow this live version; all times share the error rate.",
         count=report.attempts,
     )
     every = "\n\n".join(

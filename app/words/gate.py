@@ -189,7 +189,7 @@ def gate_parts(report: GateReport, width: int) -> list[RenderableType]:
     """
     parts: list[Any] = [f"Verdict: {report.verdict}", plain(opening(report)), "", _rules(report)]
     if report.attempts > 1:
-        said = "candidates were held against this live version; they share the error rate."
+        said = "times it was judged whether something may follow this live version; all share the error rate."
         parts.append(f"{report.attempts} {said}")
     for role, title in ROLES.items():
         parts += _slices(title, slice_lines(report, role), is_roomy=width >= ROOMY)

@@ -148,7 +148,7 @@ class GateReport:
     policy: Policy  # what had to be shown
     rules: tuple[RuleResult, ...]  # each rule's verdict and reasons
     rows: tuple[GateRow, ...]  # each slice in each view
-    # how many candidates, this one included, were held against the live version; they share the error rate
+    # how many looks, this one included, were taken at candidates for the live version; they spend one error rate
     attempts: int = 1
     next_steps: tuple[str, ...] = ()  # what the numbers suggest to do now; empty when it passed
     lost: tuple[QueryChange, ...] = ()  # the captions that lost most

@@ -119,14 +119,18 @@ def judge_small(
     """Judges a small chunk by what copies found of all its pairs, once the held-out ones alone were judged.
 
     `report` is of the held-out pairs, of an update that moved nothing known. `examined` then says what was learned, and
-    what old captions lose their place, in the (candidate, live) of old slices among everything, is bounded.
+    what old captions lose their place, in the (candidate, live) of old slices among everything, is bounded. Where the
+    held-out pairs might have passed by themselves this is a second look, and counts as an attempt more.
     """
     policy = report.policy
-    learned, rows = judge_examined(examined, taught_languages, policy, report.attempts)
+    held = [row.images for row in report.rows if row.role == "new" and row.view == View.OWN]
+    attempt = report.attempts + (bool(held) and min(held) >= policy.minimum_images)
+    learned, rows = judge_examined(examined, taught_languages, policy, attempt)
     told = [pair for pair in old if tells(OldSlice(*pair), policy)]
     kept = [rule for rule in report.rules if rule.rule not in {one.rule for one in learned}]
     return replace(
         report,
+        attempts=attempt,
         rules=(*learned, judge_displacement(told, policy), *kept),
         rows=(
             *(_new_row(comparison, verdict, note, policy) for comparison, verdict, note in rows),

@@ -253,6 +253,14 @@ def test_a_small_chunk_passes_by_its_copies_where_nothing_old_lost_its_place() -
     assert {row.images for row in report.rows if row.role == "new"} == {200}
 
 
+def test_a_second_look_at_what_might_have_passed_counts_as_an_attempt() -> None:
+    before = things(800)  # 120 are held out
+    report, _ = report_of(sooner(before, 0.3), before)
+    assert report.attempts == 2
+    before = things(600)  # 90: these could not have passed
+    assert report_of(sooner(before, 0.3), before)[0].attempts == 1
+
+
 def test_without_the_displacement_bound_a_gain_that_others_pay_for_would_pass() -> None:
     before = things(200)
     report, _ = report_of(sooner(before, 0.3), before, lost=3)
