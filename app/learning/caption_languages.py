@@ -10,10 +10,14 @@ import numpy as np
 from langcodes import Language as Tag
 from numpy.typing import NDArray
 
+from ingest.pair import BASE_LANGUAGE
 from ingest.unstated_languages import detector
 from model_updates.language_profiles import LanguageProfile, letters_of
+from model_updates.trust.declared_language import SURE
+from model_updates.trust.other_language import OtherLanguage, other_language
 
 ASKED = 400  # captions of a language, spread over the upload
+SEEN_NOW_AND_THEN = 0.03  # of those captions, surely in another language that is then looked for in all
 # Names that lingua has for what a tag means, and languages that are one to it or to each other.
 _LINGUA = {"no": ("nb", "nn"), "fil": ("tl",), "sh": ("hr", "bs", "sr")}
 _ALIKE = ({"hr", "bs", "sr"}, {"id", "ms"}, {"nb", "nn"})
@@ -42,6 +46,25 @@ def profile_fits(
     letters = [letters_of(text) for text in texts]
     lengths = np.asarray([max(1, len(text) - 1) for text in letters])
     return {tag: profile.log_likelihoods(letters) / lengths for tag, profile in profiles.items()}
+
+
+def in_another_language(
+    texts: Sequence[str], declared: str, profiles: Mapping[str, LanguageProfile]
+) -> OtherLanguage | None:
+    """Returns the captions that read as another language than the rest, in English or one that lingua sees among them.
+
+    None where there are few of them, or where no profile of that language was learned.
+    """
+    asked = [texts[at] for at in sample_of(texts)]
+    found = confidences(asked, declared) if asked else {}
+    seen = {
+        tag
+        for tag, values in found.items()
+        if declared in found and np.mean(values >= SURE) >= SEEN_NOW_AND_THEN
+    }
+    own = Tag.get(declared).language
+    rivals = {tag for tag in profiles if tag in seen | {BASE_LANGUAGE} and Tag.get(tag).language != own}
+    return other_language(texts, {tag: profiles[tag] for tag in sorted(rivals)})
 
 
 def sample_of(texts: Sequence[str]) -> list[int]:

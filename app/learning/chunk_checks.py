@@ -16,7 +16,7 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import chunk_findings as say
 from app.learning import going_live
-from app.learning.caption_languages import confidences, profile_fits, sample_of
+from app.learning.caption_languages import confidences, in_another_language, profile_fits, sample_of
 from app.learning.chunk_findings import ChunkSlice, merged
 from app.learning.chunk_novelty import novelty_findings
 from app.learning.routes import stated_routes
@@ -101,7 +101,7 @@ def check_again(workspace: Workspace, chunk_id: str) -> tuple[Finding, ...]:
 
 def judge(one: ChunkSlice, profiles: Mapping[str, LanguageProfile]) -> list[Finding]:
     """Runs every check on one language and domain of a chunk."""
-    findings = [judge_language(one, profiles), *judge_repetition(one)]
+    findings = [*judge_languages(one, profiles), *judge_repetition(one)]
     if any(finding.check == say.REPETITION and finding.outcome is Outcome.HOLD for finding in findings):
         return findings  # whose caption it is cannot be told when all have the same
     return findings + judge_match(one)
@@ -115,6 +115,15 @@ def judge_language(one: ChunkSlice, profiles: Mapping[str, LanguageProfile]) -> 
     # lingua has the first word on what it knows; profiles of names are a weaker witness.
     rival = None if seen is None or seen.knows else better_profile(tag, profile_fits(texts, profiles))
     return say.language_finding(one, asked, seen, rival)
+
+
+def judge_languages(one: ChunkSlice, profiles: Mapping[str, LanguageProfile]) -> list[Finding]:
+    """Asks whether the captions are in the language of the upload, most of them and each of them."""
+    most = judge_language(one, profiles)
+    if most.outcome is Outcome.HOLD:
+        return [most]  # what the rest reads as is no longer the question
+    seen = in_another_language(one.pairs.texts, one.key.language, profiles)
+    return [most] if seen is None else [most, say.mixture_finding(one, seen)]
 
 
 def judge_repetition(one: ChunkSlice) -> list[Finding]:

@@ -14,9 +14,11 @@ from model_updates.trust.evidence import ENCODER, WORDS, UploadedPairs
 from model_updates.trust.exchanged import Exchange
 from model_updates.trust.matching import FEWEST, REFERENCE, Impression, Matching
 from model_updates.trust.mismatch import Mismatch
+from model_updates.trust.other_language import OtherLanguage
 from model_updates.trust.repetition import Repetition
 
 EXAMPLES = 12
+MIXTURE, TOO_MIXED = "mixed_languages", 0.2  # of the captions
 LANGUAGE, MATCH, SHIFT, EXCHANGE = "declared_language", "captions_match", "row_shift", "exchanged_words"
 REPETITION, HELD_OUT, KNOWN, OVERLAP = "repetition", "held_out_copies", "known_pictures", "overlap"
 TRAINING, MEASURING = phrase("training part"), phrase("held-out part")
@@ -269,6 +271,31 @@ def language_finding(
         for at in seen.captions[:EXAMPLES]
     )
     return Finding(LANGUAGE, Outcome.HOLD, sentence, figures, examples)
+
+
+def mixture_finding(one: ChunkSlice, seen: OtherLanguage) -> Finding:
+    """Returns which captions to declare anew because they read as another language than the rest."""
+    rows = np.flatnonzero(seen.rows)
+    sentence = phrase(
+        "{slice}: {count} of {pairs} captions read as {looks} and not as {tag}. Give them that language, or take them "
+        "out. What is learned is judged without them.",
+        slice=one.key,
+        count=len(rows),
+        pairs=len(one.pairs),
+        looks=seen.language,
+        tag=one.key.language,
+    )
+    figures: dict[str, Figure] = {
+        "looks": seen.language,
+        "captions": len(rows),
+        "pairs": len(one.pairs),
+        "surely": round(seen.share, 3),
+        "too_many_from": TOO_MIXED,
+    }
+    reads = phrase("reads as {language}", language=seen.language)
+    shown = tuple(one.example(int(at), reads) for at in rows[:EXAMPLES])
+    outcome = Outcome.HOLD if seen.share >= TOO_MIXED else Outcome.ACCEPT
+    return Finding(MIXTURE, outcome, sentence, figures, shown)
 
 
 def repetition_findings(one: ChunkSlice, seen: Repetition) -> list[Finding]:

@@ -8,10 +8,14 @@ stored: a rollback or a withdrawn chunk shrinks the yardstick by itself.
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
 
 from app.desk.probes import is_probes
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
+from app.learning.caption_languages import in_another_language
 from ingest.pair import Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN
 from model_updates.evaluation import View
@@ -79,6 +83,27 @@ class Yardstick:
     release: ReleaseRecord  # what is live
     taught: str | None = None  # id of the chunk that is taught, if any
 
+    @cached_property
+    def _misread(self) -> frozenset[tuple[str, str, str]]:
+        """Language, picture and text of the taught captions that read as another language than they declare.
+
+        What is live may read those already, so that they would show no gain and hide that of the others.
+        """
+        if self.taught is None:
+            return frozenset()
+        profiles = self.workspace.open_encoder(self.release.version).profiles
+        by_language: dict[str, list[Pair]] = {}
+        for pair in self.workspace.catalog.pairs(chunk=self.taught):
+            by_language.setdefault(pair.language, []).append(pair)
+        found: set[tuple[str, str, str]] = set()
+        for language, pairs in by_language.items():
+            seen = in_another_language([pair.text for pair in pairs], language, profiles)
+            if seen is not None:
+                found.update(
+                    (language, pairs[at].image_id, pairs[at].text) for at in np.flatnonzero(seen.rows)
+                )
+        return frozenset(found)
+
     def slices(self, languages: Collection[str], new: Collection[SliceKey]) -> list[HeldOut]:
         """Returns everything an update is judged by: old slices of some languages, and those that the chunk taught."""
         return self._finished(self._own(languages, ALL_VIEWS) + self._new(new))
@@ -108,10 +133,12 @@ class Yardstick:
             by_slice: dict[SliceKey, list[tuple[str, str]]] = {}
             own: dict[str, set[str]] = {domain: set(ids) for domain, ids in trusted.items()}
             for pair in fold.examined:
+                own.setdefault(pair.domain, set()).add(pair.image_id)
+                if (pair.language, pair.image_id, pair.text) in self._misread:
+                    continue
                 by_slice.setdefault(SliceKey(pair.language, pair.domain), []).append(
                     (pair.image_id, pair.text)
                 )
-                own.setdefault(pair.domain, set()).add(pair.image_id)
             found = []
             for key, pairs in sorted(by_slice.items()):
                 captions, alone = (
@@ -140,11 +167,20 @@ class Yardstick:
         galleries = {
             domain: tuple(self.workspace.catalog.test_images(domain, chunks=known)) for domain in domains
         }
-        return [
-            HeldOut(one.key, galleries[one.key.domain], one.captions, is_new=True, groups=one.groups)
-            for one in own
-            if one.key in keys
-        ]
+        slices = []
+        for one in own:
+            read = [
+                at for at, said in enumerate(one.captions) if (one.key.language, *said) not in self._misread
+            ]
+            if one.key in keys and (read or not one.captions):
+                captions, groups = (
+                    tuple(one.captions[at] for at in read),
+                    tuple(one.groups[at] for at in read),
+                )
+                slices.append(
+                    HeldOut(one.key, galleries[one.key.domain], captions, is_new=True, groups=groups)
+                )
+        return slices
 
     def _memory(self, languages: Collection[str], trusted: Collection[str]) -> list[HeldOut]:
         """A fixed sample of what was trained on: one caption of each of up to 200 pictures a slice."""

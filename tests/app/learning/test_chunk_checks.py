@@ -22,11 +22,13 @@ from app.learning.chunk_findings import (
     HELD_OUT,
     LANGUAGE,
     MATCH,
+    MIXTURE,
     REPETITION,
     SHIFT,
     ChunkSlice,
     overlap_finding,
 )
+from app.learning.yardstick import Yardstick
 from ingest.findings import Finding, Outcome, findings_in
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey, Split
@@ -37,6 +39,7 @@ from tests.app.small_home import copy_of, small_home
 from tests.model_updates.synthetic_pairs import pair_set, shuffled
 
 PICTURES = 130
+CHOSEN = [(scene, "flat", 7_000 + n) for n, scene in enumerate(list(scenes.all_scenes())[5::33][:PICTURES])]
 Row = dict[str, str]
 Damage = Callable[[list[Row]], None]
 
@@ -44,10 +47,7 @@ Damage = Callable[[list[Row]], None]
 @pytest.fixture(scope="module")
 def clean_upload(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("uploads") / "english.zip"
-    chosen = [
-        (scene, "flat", 7_000 + n) for n, scene in enumerate(list(scenes.all_scenes())[5::33][:PICTURES])
-    ]
-    write_chunk(path, scenes=chosen, languages=["en"])
+    write_chunk(path, scenes=CHOSEN, languages=["en"])
     return path
 
 
@@ -178,6 +178,45 @@ def test_english_under_a_foreign_tag_is_held(home: Path, clean_upload: Path, tmp
     assert standing == "held"
     assert found[LANGUAGE].outcome is Outcome.HOLD
     assert "look like en" in found[LANGUAGE].sentence
+
+
+@pytest.mark.parametrize(("every", "standing"), [(8, "new"), (3, "held")])
+def test_captions_in_another_language_are_listed_and_measure_nothing(
+    home: Path, clean_upload: Path, tmp_path: Path, every: int, standing: str
+) -> None:
+    english, german = captions_of(clean_upload), tmp_path / "german.zip"
+    write_chunk(german, scenes=CHOSEN, languages=["de"])
+
+    def mix(rows: list[Row]) -> None:
+        for row, caption in list(zip(rows, english, strict=True))[::every]:
+            row["caption"] = caption
+
+    with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
+        upload = damaged(german, tmp_path / "mixed.zip", mix)
+        chunk = update_cycle.add_chunk(workspace, upload, IntakeOptions(), by="test").report.chunk_id
+        record = workspace.catalog.chunk(chunk)
+        found = {finding.check: finding for finding in findings_in(record.report)}[MIXTURE]
+        assert found.outcome is (Outcome.HOLD if standing == "held" else Outcome.ACCEPT)
+        assert (found.figures["looks"], found.figures["captions"]) == ("en", len(english[::every]))
+        assert {one.text for one in found.examples} <= set(english)
+        assert record.standing == standing
+        commit = workspace.releases.current()
+        assert commit is not None
+        live = workspace.releases.release(commit.release)
+        slices = Yardstick(workspace, live, chunk).slices(
+            ["en"], [key for key in workspace.catalog.slices(chunks=[chunk])]
+        )
+        measured = {text for one in slices if one.is_new for _, text in one.captions}
+        held_out = {pair.text for pair in workspace.catalog.pairs(chunk=chunk, split=Split.TEST)}
+        assert measured == held_out - set(english) != held_out
+
+
+def test_a_clean_chunk_of_german_is_not_mixed(home: Path, tmp_path: Path) -> None:
+    german = tmp_path / "german.zip"
+    write_chunk(german, scenes=CHOSEN, languages=["de"])
+    _, found = taken_in(home, tmp_path, german)
+    assert MIXTURE not in found
+    assert found[LANGUAGE].outcome is Outcome.ACCEPT
 
 
 def test_a_word_of_a_person_outlives_the_same_upload(home: Path, clean_upload: Path, tmp_path: Path) -> None:
