@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import open_clip
-from open_clip.tokenizer import DEFAULT_CONTEXT_LENGTH, get_clean_fn
+from open_clip.tokenizer import DEFAULT_CONTEXT_LENGTH
 from tokenizers import Tokenizer
 
 from model_updates.encoder import ForeignTokenizer
 from model_updates.errors import UnknownModel
 from model_updates.hub import hub_answers, is_cached
-from model_updates.sentence.model import KeptTokenizer
+from model_updates.kept_tokenizer import KeptTokenizer
 
 RULES, SAID = "tokenizer.json", "tokenizer_config.json"
 _XLM = {
@@ -83,7 +83,7 @@ def tokenizer_for(architecture: str, beside: Path | None = None) -> ForeignToken
 def kept(architecture: str, rules: str) -> KeptTokenizer:
     """Returns the tokenizer of an architecture by the rules that a version keeps."""
     text = _text(architecture)
-    clean = get_clean_fn(text.get("tokenizer_kwargs", {}).get("clean", "whitespace"))
+    clean = text.get("tokenizer_kwargs", {}).get("clean", "whitespace")
     longest = text.get("context_length", DEFAULT_CONTEXT_LENGTH)
     return KeptTokenizer(rules, longest=longest, clean=clean, pad=json.loads(rules)["padding"]["pad_id"])
 

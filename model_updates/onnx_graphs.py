@@ -19,16 +19,16 @@ from torch.nn import functional
 
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPortable
-from model_updates.inserts import Insert, RunImages, RunTexts, reading
-from model_updates.towers import embed, image_head, image_trunk, text_body, token_table
-from model_updates.vocabulary import Vocabulary
+from model_updates.inserts import Insert, RunImages, RunTexts, RunTokens, reading
+from model_updates.kept_tokenizer import portable
+from model_updates.towers import embed, foreign_text_features, image_head, image_trunk, text_body
 
 LOADER = Path(__file__).with_name("onnx_loader.py")
 _LARGEST = 1 << 30  # a file of protobuf holds two gigabytes; of larger towers the weights lie beside it
 
 
-def require_portable(encoder: Encoder) -> Vocabulary:
-    """Returns an encoder's vocabulary; refuses what cannot be written, before anything is.
+def require_portable(encoder: Encoder) -> None:
+    """Refuses what cannot be written, before anything is.
 
     Raises:
         NotPortable: the sentence says what and why.
@@ -36,28 +36,31 @@ def require_portable(encoder: Encoder) -> Vocabulary:
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
     if missing:
         raise NotPortable(f"ONNX needs {', '.join(missing)}: pip install 'perennial-search[onnx]'")
-    if encoder.vocabulary is None or token_table(encoder.model) is None:
+    if encoder.vocabulary is None and portable(encoder.foreign_tokenizer) is None:
         raise NotPortable(
-            f"{encoder.architecture} reads texts by a tokenizer of its own; only encoders whose token table is ours "
-            "to read are written as ONNX"
+            f"{encoder.architecture} cuts texts by rules that no tokenizer.json can hold, so other programs cannot"
         )
     if encoder.preprocessing.resize_mode == "longest":
         raise NotPortable(
             f"{encoder.architecture} pads its pictures (resize_mode 'longest'), which the loader cannot do"
         )
-    return encoder.vocabulary
 
 
 def write_text_graph(encoder: Encoder, language: str, file: Path) -> None:
     """Writes what maps embedded tokens (n, length, width) and the place of each text's last (n,) to vectors (n, dim).
 
+    The text tower of a tokenizer that is not ours takes tokens (n, longest) alone.
+
     Raises:
         NotPortable: torch cannot write it.
     """
     tokens = encoder.tokenize(["two red boats", "a boat on a lake"], language)
+    inserts = reading(encoder.inserts, "text", language)
+    if encoder.vocabulary is None:
+        return _write(_Tokens(encoder.model, inserts), {"tokens": tokens}, {"tokens": {0: "texts"}}, file)
     inputs = {"embedded": embed(encoder.model, tokens), "ends": torch.tensor([3, tokens.shape[1] - 1])}
     moving = {"embedded": {0: "texts", 1: "length"}, "ends": {0: "texts"}}
-    _write(_Texts(encoder.model, reading(encoder.inserts, "text", language)), inputs, moving, file)
+    return _write(_Texts(encoder.model, inserts), inputs, moving, file)
 
 
 def write_picture_graph(encoder: Encoder, domain: str, file: Path) -> None:
@@ -85,6 +88,14 @@ class _Texts(_Tower):
         for insert in self.outwards:
             run = partial(insert.around_text, self.model, run)
         return functional.normalize(run(embedded, ends), dim=-1)
+
+
+class _Tokens(_Tower):
+    def forward(self, tokens: Tensor) -> Tensor:
+        run: RunTokens = partial(foreign_text_features, self.model)
+        for insert in self.outwards:
+            run = partial(insert.around_tokens, self.model, run)
+        return functional.normalize(run(tokens), dim=-1)
 
 
 class _Pictures(_Tower):

@@ -22,7 +22,11 @@ table = cache(lambda: np.load(HERE / "rows.npy", mmap_mode="r"))
 def texts(every: Sequence[str], language: str = "") -> Any:
     """Returns the unit vector of each text, (n, dim) float32; a language that it does not know is read as most are."""
     read = facts()["languages"].get(language, facts()["languages"][""])
-    encoded = tokenizer(read["tokenizer"]).encode_batch(list(every), add_special_tokens=False)
+    rules, is_whole = tokenizer(read["tokenizer"]), "context" not in facts()
+    encoded = rules.encode_batch(list(every), add_special_tokens=is_whole)
+    if is_whole:  # the tokenizer marks, cuts and fills up texts, and the graph has its token table
+        ids, kept = (np.array([getattr(one, name) for one in encoded]) for name in ("ids", "attention_mask"))
+        return opened(read["graph"]).run(None, {"tokens": np.where(kept, ids, facts()["pad"])})[0]
     start, end, pad, most = (facts()[name] for name in ("start", "end", "pad", "context"))
     rows = [[start, *_rows(one, read["words"])[: most - 2], end] for one in encoded]
     ends = np.array([len(row) - 1 for row in rows])

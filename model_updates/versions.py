@@ -31,11 +31,12 @@ from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import VersionDamaged
 from model_updates.hub_texts import kept, tokenizer_for
 from model_updates.inserts import Insert, Owner
+from model_updates.kept_tokenizer import KeptTokenizer
 from model_updates.opening import build_model, fit_weights
 from model_updates.parts.kinds import KINDS
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import kept_tokenizer
-from model_updates.sentence.model import KeptTokenizer, SentenceClip
+from model_updates.sentence.model import SentenceClip
 from model_updates.shards import read_shards, write_shards
 from model_updates.strategy import State
 from model_updates.towers import resize_token_table, text_parts

@@ -25,13 +25,15 @@ from app.learning.transfer import require_new_folder
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPortable
 from model_updates.inserts import BASE, Router
+from model_updates.kept_tokenizer import portable
 from model_updates.onnx_graphs import LOADER, require_portable, write_picture_graph, write_text_graph
 from model_updates.towers import token_table
-from model_updates.vocabulary import SHARED
+from model_updates.vocabulary import SHARED, Vocabulary
 
 CLOSEST = 1e-4
 """Numbers of two vectors that are to be the same differ by at most this; torch and onnxruntime differ by 1e-6."""
 _TEXTS = ["a", "two red boats on a lake, seen from the shore", "zwei rote Boote", "दो लाल नावें", "一只狗"]
+SHARED_RULES = "tokenizers/shared.json"
 Tell = Callable[[str], None]
 _TEXT = """# {release} as ONNX
 
@@ -108,37 +110,58 @@ def write_folder(encoder: Encoder, folder: Path, learned: tuple[str, ...], tell:
     Raises:
         NotPortable: a part of the encoder cannot be written.
     """
-    vocabulary, table = require_portable(encoder), token_table(encoder.model)
-    np.save(folder / "rows.npy", np.asarray(table.detach() if table is not None else ()))
+    require_portable(encoder)
     shutil.copyfile(LOADER, folder / "load.py")
+    (folder / "tokenizers").mkdir()
     return {
         "dim": encoder.dim,
-        "start": vocabulary.start_row,
-        "end": vocabulary.end_row,
-        "pad": vocabulary.pad_row,
-        "context": vocabulary.context_length,
+        **(
+            _whole_texts(encoder, folder)
+            if encoder.vocabulary is None
+            else _rows(encoder, encoder.vocabulary, folder)
+        ),
         "pictures": asdict(encoder.preprocessing),
         "languages": _text_side(encoder, learned, folder, tell),
         "domains": _image_side(encoder, folder, tell),
     }
 
 
+def _rows(encoder: Encoder, vocabulary: Vocabulary, folder: Path) -> dict[str, int]:
+    """Writes the rows of the token table; returns how the loader marks and fills up a text."""
+    table = token_table(encoder.model)
+    np.save(folder / "rows.npy", np.asarray(table.detach() if table is not None else ()))
+    return {
+        "start": vocabulary.start_row,
+        "end": vocabulary.end_row,
+        "pad": vocabulary.pad_row,
+        "context": vocabulary.context_length,
+    }
+
+
+def _whole_texts(encoder: Encoder, folder: Path) -> dict[str, int]:
+    """Writes a tokenizer that is not ours, which does all of that itself; returns what padding counts as."""
+    rules, pad = portable(encoder.foreign_tokenizer) or (None, 0)
+    if rules is not None:
+        rules.save(str(folder / SHARED_RULES))
+    return {"pad": pad}
+
+
 def _text_side(encoder: Encoder, learned: tuple[str, ...], folder: Path, tell: Tell) -> dict[str, Any]:
     """Writes what reads texts; returns by language, and by "" for all others, what the loader has to know."""
-    vocabulary = require_portable(encoder)
+    vocabulary = encoder.vocabulary
     owners = {one.owner.name for one in encoder.inserts if one.tower == "text"} - {""}
     found: dict[str, Any] = {}
-    (folder / "tokenizers").mkdir()
-    for language in dict.fromkeys((SHARED, *learned, *vocabulary.tables, *sorted(owners))):
-        name = vocabulary.table_name(language)
+    tables = {} if vocabulary is None else vocabulary.tables
+    for language in dict.fromkeys((SHARED, *learned, *tables, *sorted(owners))):
+        name = SHARED if vocabulary is None else vocabulary.table_name(language)
         graph = f"text-{language}.onnx" if language in owners else "text.onnx"
-        tokenizer = f"tokenizers/{name or 'shared'}.json"
+        tokenizer = f"tokenizers/{name}.json" if name else SHARED_RULES
         if not (folder / graph).exists():
             tell(graph)
             write_text_graph(encoder, language, folder / graph)
-        if not (folder / tokenizer).exists():
+        if vocabulary is not None and not (folder / tokenizer).exists():
             vocabulary.portable(name).save(str(folder / tokenizer))
-        words = vocabulary.tables[name].words if name in vocabulary.tables else {}
+        words = tables[name].words if name in tables else {}
         fingerprint = encoder.text_fingerprint(language)
         found[language] = {"graph": graph, "tokenizer": tokenizer, "words": words, "fingerprint": fingerprint}
     return found

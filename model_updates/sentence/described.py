@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from model_updates.errors import UnknownModel
+from model_updates.kept_tokenizer import AS_IT_IS, LOWERED, KeptTokenizer
 from model_updates.preprocessing import Preprocessing
-from model_updates.sentence.model import ACTIVATIONS, POOLINGS, KeptTokenizer
+from model_updates.sentence.model import ACTIVATIONS, POOLINGS
 
 MODULES = "modules.json"
 LONGEST = 512
@@ -143,7 +144,7 @@ def tokenizer_of(place: Path, config: dict[str, Any]) -> tuple[KeptTokenizer, di
     rules.no_padding()
     lower = bool(said.get("do_lower_case"))
     tokens = {"longest": longest, "pad": int(read.pad_token_id or 0), "lower": lower}
-    return KeptTokenizer(rules.to_str(), longest=longest, clean=str.lower if lower else str), tokens
+    return KeptTokenizer(rules.to_str(), longest=longest, clean=LOWERED if lower else AS_IT_IS), tokens
 
 
 def preprocessing_of(place: Path) -> Preprocessing:

@@ -18,10 +18,11 @@ from torch import nn
 
 from model_updates.encoder import Encoder
 from model_updates.errors import UnsafeWeights, WeightsMismatch
+from model_updates.kept_tokenizer import AS_IT_IS, LOWERED, KeptTokenizer
 from model_updates.language_profiles import base_profiles
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence import described
-from model_updates.sentence.model import Dense, KeptTokenizer, PooledText, SentenceClip, without_pooler
+from model_updates.sentence.model import Dense, PooledText, SentenceClip, without_pooler
 
 FAMILY = "sentence-transformers"
 
@@ -85,7 +86,7 @@ def wrap(
 def kept_tokenizer(text: str, blueprint: Mapping[str, Any]) -> KeptTokenizer:
     """Returns the tokenizer of a version from the text it keeps and its blueprint."""
     tokens = blueprint["tokens"]
-    return KeptTokenizer(text, longest=tokens["longest"], clean=str.lower if tokens["lower"] else str)
+    return KeptTokenizer(text, longest=tokens["longest"], clean=LOWERED if tokens["lower"] else AS_IT_IS)
 
 
 def _load(tower: nn.Module, part: str, place: Path) -> None:

@@ -10,15 +10,15 @@ A blueprint is what a version keeps beside the weights, so that it opens again w
 Only the classes named here are ever built, whatever a folder asks for.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
 
-PADDING = -1  # in token rows; a tokenizer's own padding may be a token that texts have, too
+from model_updates.kept_tokenizer import PADDING
+
 FIRST_LOG_SCALE = 2.6592
 POOLINGS = ("mean", "cls", "max")
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -79,7 +79,9 @@ class TextTower(nn.Module):
     def forward(self, rows: Tensor) -> Tensor:
         """Maps (n, length) int64 to (n, dim)."""
         mask = rows != PADDING
-        longest = max(1, int(mask.sum(dim=1).max())) if len(rows) else 1
+        longest = rows.shape[1]
+        if len(rows) and not torch.compiler.is_exporting():  # a graph is the same for all texts
+            longest = max(1, int(mask.sum(dim=1).max()))
         mask = mask[:, :longest]
         return self.features(rows[:, :longest].masked_fill(~mask, self.pad), mask)
 
@@ -163,25 +165,3 @@ def without_pooler(body: nn.Module) -> None:
     """Takes out the head that BERT and its kin bring for sentence pairs: nothing reads it, and it would not train."""
     if getattr(body, "pooler", None) is not None:
         setattr(body, "pooler", None)  # noqa: B010 - mypy takes it for a module
-
-
-class KeptTokenizer:
-    """Texts to token rows by rules that are not ours; it travels with the version."""
-
-    def __init__(
-        self, text: str, *, longest: int, clean: Callable[[str], str] = str, pad: int = PADDING
-    ) -> None:
-        """Reads the rules; a text is cleaned, has at most `longest` tokens, both ends included, and then `pad`."""
-        self.text = text  # of ``tokenizer.json``, all there is to know of the rules
-        self._longest, self._clean, self._pad = longest, clean, pad
-        self._rules = Tokenizer.from_str(text)
-        self._rules.enable_truncation(longest)
-        self._rules.no_padding()
-
-    def __call__(self, texts: Sequence[str]) -> Tensor:
-        """Returns (n, longest) int64 rows, padding behind each text."""
-        rows = torch.full((len(texts), self._longest), self._pad)
-        cut = self._rules.encode_batch([self._clean(text) for text in texts])
-        for row, encoded in zip(rows, cut, strict=True):
-            row[: len(encoded.ids)] = torch.tensor(encoded.ids)
-        return rows

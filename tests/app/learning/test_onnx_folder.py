@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import open_clip
 import pytest
 import torch
 
@@ -110,8 +111,10 @@ def test_a_graph_that_gives_other_vectors_is_refused(folder: Path, grown: Encode
 
 
 def test_towers_whose_tokens_or_pictures_are_not_ours_to_prepare_are_refused() -> None:
-    with pytest.raises(NotPortable, match="tokenizer of its own"):
-        require_portable(tiny.tiny_encoder(architecture="tiny-both-ways"))
+    strange = tiny.tiny_encoder(architecture="tiny-both-ways")
+    strange.foreign_tokenizer = open_clip.get_tokenizer("tiny-both-ways", clean="canonicalize")
+    with pytest.raises(NotPortable, match=r"rules that no tokenizer\.json can hold"):
+        require_portable(strange)
     padded = tiny.tiny_encoder()
     padded.preprocessing = replace(padded.preprocessing, resize_mode="longest")
     with pytest.raises(NotPortable, match="pads its pictures"):
