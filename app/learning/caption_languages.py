@@ -68,10 +68,12 @@ def in_another_language(
 
 
 def sample_of(texts: Sequence[str]) -> list[int]:
-    """Returns positions of up to `ASKED` captions with letters, evenly spread."""
-    with_letters = [n for n, text in enumerate(texts) if letters_of(text)]
-    every = max(1, -(-len(with_letters) // ASKED))
-    return with_letters[::every]
+    """Returns positions of up to `ASKED` captions with letters, evenly spread, one of those that read alike."""
+    first: dict[str, int] = {}
+    for at, text in enumerate(texts):
+        first.setdefault(letters_of(text), at)
+    different = [at for letters, at in first.items() if letters]
+    return different[:: max(1, -(-len(different) // ASKED))]
 
 
 def _names_of(declared: str) -> frozenset[str]:

@@ -26,7 +26,7 @@ from ingest.pair import BASE_LANGUAGE, Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN
 from model_updates.encoder import Encoder, unit
 from model_updates.features import image_features, text_features, trunk_features
-from model_updates.language_profiles import LanguageProfile
+from model_updates.language_profiles import LanguageProfile, letters_of
 from model_updates.trust.declared_language import better_profile, declared_language
 from model_updates.trust.evidence import UploadedPairs
 from model_updates.trust.exchanged import exchanged
@@ -111,7 +111,8 @@ def judge_language(one: ChunkSlice, profiles: Mapping[str, LanguageProfile]) -> 
     """Asks whether the captions are in the language of the upload."""
     tag, asked = one.key.language, sample_of(one.pairs.texts)
     texts = [one.pairs.texts[at] for at in asked]
-    seen = declared_language(tag, confidences(texts, tag)) if texts else None
+    letters = [len(letters_of(text)) for text in texts]
+    seen = declared_language(tag, confidences(texts, tag), letters) if texts else None
     # lingua has the first word on what it knows; profiles of names are a weaker witness.
     rival = None if seen is None or seen.knows else better_profile(tag, profile_fits(texts, profiles))
     return say.language_finding(one, asked, seen, rival)

@@ -233,7 +233,7 @@ def language_finding(
     tag = one.key.language
     if seen is None:
         sentence = phrase(
-            "{slice}: {captions} captions with letters are too few to say whether they are in {tag}.",
+            "{slice}: {captions} different captions with letters are too few to say whether they are in {tag}.",
             slice=one.key,
             captions=len(asked),
             tag=tag,

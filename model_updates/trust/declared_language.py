@@ -1,12 +1,12 @@
 """Are a chunk's captions in the language that its upload says?
 
 Idea: a detector is often wrong about one short caption and hardly ever about a few hundred. So its confidences are
-averaged over the captions, and the declared language is doubted only where another one gets several times as much. A
-detector that does not know the declared language spreads its confidence over many; only when it is sure of a single one
-does that say something, as it does of English under a foreign tag.
+averaged over the captions, each once and by its letters, and the declared language is doubted only where another one
+gets several times as much. A detector that does not know the declared language spreads its confidence over many; only
+when it is sure of a single one does that say something, as it does of English under a foreign tag.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 LEAST_CAPTIONS = 20
 LEAST_CONFIDENCE = 0.2  # mean over all captions; the right language gets .24 (Indonesian names) to 1.0
 TIMES_AS_MUCH = 2.5
+CERTAIN = (
+    2.0  # standard errors by which it must be that; a few names are soon taken for those of another language
+)
 SURE = 0.8  # of one caption
 MANY = 0.4  # of the captions surely in another language are too many, whatever the rest look like
 CLEARER = 0.25  # nats a letter by which another learned language's profile must fit better
@@ -34,28 +37,35 @@ class DeclaredLanguage:
 
 
 def declared_language(
-    declared: str, confidences: Mapping[str, NDArray[np.float64]]
+    declared: str, confidences: Mapping[str, NDArray[np.float64]], letters: Sequence[int]
 ) -> DeclaredLanguage | None:
-    """Compares what a detector says of all captions with what was declared.
+    """Compares what a detector says of different captions with what was declared.
 
-    Confidences are (n,) in [0, 1] by language; the declared one is left out when the detector does not know it. None
-    when there are too few captions to say anything.
+    Confidences are (n,) in [0, 1] by language; the declared one is left out when the detector does not know it. A
+    caption counts by its `letters` (n,). None when there are too few captions to say anything.
     """
-    size = len(next(iter(confidences.values()), np.empty(0)))
     others = {tag: values for tag, values in confidences.items() if tag != declared}
-    if size < LEAST_CAPTIONS or not others:
+    if len(letters) < LEAST_CAPTIONS or not others:
         return None
+    weights = np.asarray(letters, dtype=np.float64) / sum(letters)
     knows = declared in confidences
-    own = confidences[declared] if knows else np.zeros(size)
-    means = {tag: float(values.mean()) for tag, values in others.items()}
+    own = confidences[declared] if knows else np.zeros(len(letters))
+    means = {tag: float(weights @ values) for tag, values in others.items()}
     ranked = sorted(means, key=lambda tag: -means[tag])
-    first, second = ranked[0], means[ranked[1]] if len(ranked) > 1 else 0.0
-    rival = float(own.mean()) if knows else second
-    surely = float(np.mean((others[first] >= SURE) & (own < 1 - SURE)))
-    clear = means[first] >= LEAST_CONFIDENCE and means[first] >= TIMES_AS_MUCH * rival
-    looks = first if clear or (knows and surely >= MANY) else None
-    worst = np.argsort(-(others[first] - own), kind="stable")
-    return DeclaredLanguage(looks, knows, means[first], float(own.mean()), worst)
+    first = others[ranked[0]]
+    rival = own if knows else others[ranked[1]] if len(ranked) > 1 else np.zeros(len(letters))
+    more, error = _mean(first - TIMES_AS_MUCH * rival, weights)
+    surely = float(weights @ ((first >= SURE) & (own < 1 - SURE)))
+    clear = means[ranked[0]] >= LEAST_CONFIDENCE and more >= CERTAIN * error
+    looks = ranked[0] if clear or (knows and surely >= MANY) else None
+    worst = np.argsort(own - first, kind="stable")
+    return DeclaredLanguage(looks, knows, means[ranked[0]], float(weights @ own), worst)
+
+
+def _mean(values: NDArray[np.float64], weights: NDArray[np.float64]) -> tuple[float, float]:
+    """Returns the mean by weights that add up to one, and its standard error."""
+    mean = float(weights @ values)
+    return mean, float(np.sqrt(weights**2 @ (values - mean) ** 2))
 
 
 def better_profile(declared: str, fits: Mapping[str, NDArray[np.float64]]) -> str | None:

@@ -211,6 +211,16 @@ def test_captions_in_another_language_are_listed_and_measure_nothing(
         assert measured == held_out - set(english) != held_out
 
 
+def test_few_different_captions_are_not_taken_for_many() -> None:
+    """Class names on hundreds of pictures look like Tagalog or Zulu to a detector of sentences."""
+    names = ["banana", "kamera", "lampa", "papaya", "salata", "mango"]
+    pairs = replace(pair_set(300), texts=[names[n % len(names)] for n in range(300)])
+    one = ChunkSlice(SliceKey("en", "shop"), pairs, [Split.TRAIN] * 300)
+    found = {finding.check: finding for finding in judge(one, {})}[LANGUAGE]
+    assert found.outcome is Outcome.UNKNOWN
+    assert "6 different captions" in found.sentence
+
+
 def test_a_clean_chunk_of_german_is_not_mixed(home: Path, tmp_path: Path) -> None:
     german = tmp_path / "german.zip"
     write_chunk(german, scenes=CHOSEN, languages=["de"])

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from model_updates.trust.declared_language import better_profile, declared_language
+from model_updates.trust import declared_language as trust
+from model_updates.trust.declared_language import DeclaredLanguage, better_profile
 from model_updates.trust.exchanged import exchanged
 from model_updates.trust.repetition import repetition
 from tests.model_updates.synthetic_pairs import pair_set
@@ -15,6 +16,12 @@ from tests.model_updates.synthetic_pairs import pair_set
 def confidences(size: int = 100, **means: float) -> dict[str, NDArray[np.float64]]:
     random = np.random.default_rng(0)
     return {tag: np.clip(mean + 0.1 * random.normal(size=size), 0, 1) for tag, mean in means.items()}
+
+
+def declared_language(
+    declared: str, found: dict[str, NDArray[np.float64]], letters: list[int] | None = None
+) -> DeclaredLanguage | None:
+    return trust.declared_language(declared, found, letters or [20] * len(next(iter(found.values()))))
 
 
 def test_another_language_is_seen_and_a_relative_is_not() -> None:
@@ -42,6 +49,24 @@ def test_a_part_in_another_language_is_too_much() -> None:
     assert found is not None
     assert found.looks == "en"
     assert set(found.captions[:45].tolist()) == set(range(45))
+
+
+def test_long_captions_say_more_than_short_ones_and_a_few_are_not_certain() -> None:
+    found = {"de": np.tile([0.05, 0.9], 50), "tl": np.tile([0.8, 0.02], 50)}
+    even, short, long = (
+        declared_language("de", found, letters * 50) for letters in ([9, 9], [4, 40], [40, 4])
+    )
+    assert even is not None
+    assert short is not None
+    assert long is not None
+    assert (even.looks, short.looks, long.looks) == ("tl", None, "tl")
+    spread = np.random.default_rng(0).permutation(np.repeat([0.0, 0.9], [15, 9]))
+    few = declared_language("de", {"de": np.full(24, 0.1), "tl": spread})
+    many = declared_language("de", {"de": np.full(240, 0.1), "tl": np.tile(spread, 10)})
+    assert few is not None
+    assert many is not None
+    assert few.confidence == pytest.approx(many.confidence)
+    assert (few.looks, many.looks) == (None, "tl")
 
 
 def test_profiles_judge_what_no_detector_knows() -> None:
