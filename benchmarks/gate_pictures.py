@@ -127,7 +127,7 @@ def small() -> Drawing:
     useless = np.maximum(before + drawn.integers(-4, 5, 200), 0)
     old = {("en/icons", View.OWN): (ranks(0.6), ranks(0.6))}
     held = _row(judged(old | {(NEW, View.OWN): (before[:30], after[:30])}), NEW)
-    few = f"{held.verdict}: {held.images} things are too few"
+    few = f"{held.verdict}: {held.images} are too few"
     bounds = [Bound("30 held out", held.difference, held.low, held.verdict, few)]
     for name, found in (("200 by copies", after), ("… exchanged", useless)):
         copies = CrossFitted(_result(NEW, View.OWN, found), _result(NEW, View.OWN, before), pictures=40)
