@@ -58,7 +58,7 @@ def initialised(name: str, place: Path) -> Settings:
         words += [name, "--pretrained", str(families.weights_of(name, place / "weights"))]
     ended = CliRunner().invoke(cli.app, words)
     assert ended.exit_code == 0, ended.output
-    return load_settings(home=place / "home", gate={"samples": 100})
+    return load_settings(home=place / "home", gate={"samples": 100, "cross_fit": False})
 
 
 def taught(workspace: Workspace, place: Path) -> UpdateOutcome:
