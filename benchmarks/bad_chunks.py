@@ -23,8 +23,8 @@ from bad_chunks_report import write_report
 from bad_chunks_worlds import WORLDS, Collections, Material, Values, World
 from numpy.typing import NDArray
 
-from app.learning.chunk_checks import judge_language, judge_match, judge_repetition
-from app.learning.chunk_findings import MATCH, match_findings
+from app.learning.chunk_checks import judge_languages, judge_match, judge_repetition
+from app.learning.chunk_findings import MATCH, MIXTURE, match_findings
 from ingest.findings import Finding, Outcome
 from model_updates.trust.matching import FEWEST, Matching, matching
 
@@ -105,7 +105,7 @@ def _run(
     started, listed = time.monotonic(), Values()
     found = judge_repetition(done.chunk)
     if counted or name == "clean":  # the other damages keep every caption, so the language is as it was
-        found.append(judge_language(done.chunk, known.encoder.profiles))
+        found += judge_languages(done.chunk, known.encoder.profiles)
     if name in LISTED:
         seen = matching(done.chunk.pairs, done.chunk.parts, reference=done.chunk.reference)
         listed = _listed(seen, done.wrong)
@@ -113,10 +113,13 @@ def _run(
     elif not counted or len(done.chunk.pairs) < FEWEST:
         found += judge_match(done.chunk)
     held = [f.check for f in found if f.outcome in (Outcome.HOLD, Outcome.REJECT)]
+    named = set(held) | {
+        f.check for f in found if f.check == MIXTURE
+    }  # which lists rows without holding a chunk
     values: Values = {
         "damage": name,
         "held": held,
-        "right": bool(done.right & set(held)),
+        "right": bool(done.right & named),
         "expected": sorted(done.right),
         "sentences": [f.sentence for f in found if f.check in held][:2],
         "seconds": round(time.monotonic() - started, 2),

@@ -11,7 +11,16 @@ import numpy as np
 from bad_chunks_worlds import Material
 from numpy.typing import NDArray
 
-from app.learning.chunk_findings import EXCHANGE, HELD_OUT, LANGUAGE, MATCH, REPETITION, SHIFT, ChunkSlice
+from app.learning.chunk_findings import (
+    EXCHANGE,
+    HELD_OUT,
+    LANGUAGE,
+    MATCH,
+    MIXTURE,
+    REPETITION,
+    SHIFT,
+    ChunkSlice,
+)
 from ingest.pair import SliceKey, Split
 from model_updates.trust.evidence import UploadedPairs
 from model_updates.trust.row_shift import moved
@@ -83,6 +92,47 @@ def slipped(rows: int, *, training: bool) -> Damage:
         size = len(material.pairs)
         at = np.flatnonzero(~material.held_out) if training else np.arange(size)
         return _ordered(material, moved(size, at, -rows), {SHIFT})
+
+    return damage
+
+
+def in_order(material: Material) -> Material:
+    """The same upload sorted by its captions, so that neighbours look alike."""
+    order = np.argsort(np.asarray(material.pairs.texts), kind="stable")
+    foreign = {tag: [texts[int(at)] for at in order] for tag, texts in material.foreign.items()}
+    return replace(
+        material, pairs=material.pairs.part(order), held_out=material.held_out[order], foreign=foreign
+    )
+
+
+def sorted_table(material: Material, random: np.random.Generator) -> Damaged:
+    """Nothing is wrong with a sorted upload."""
+    return clean(in_order(material), random)
+
+
+def slipped_between(first: float, last: float, rows: int, *, is_sorted: bool = False) -> Damage:
+    """From a share of the upload on to another, captions are some rows further down."""
+
+    def damage(material: Material, _random: np.random.Generator) -> Damaged:
+        table = in_order(material) if is_sorted else material
+        size = len(table.pairs)
+        return _ordered(
+            table, moved(size, np.arange(round(first * size), round(last * size)), -rows), {SHIFT}
+        )
+
+    return damage
+
+
+def mixed(share: float) -> Damage:
+    """A share of the captions is in English, or in French or German where the upload is English."""
+
+    def damage(material: Material, random: np.random.Generator) -> Damaged | None:
+        others = [tag for tag in ("en", "fr", "de") if tag != material.language and tag in material.foreign]
+        size = len(material.pairs)
+        chosen = set(random.permutation(size)[: round(share * size)].tolist())
+        theirs = material.foreign[others[0]]
+        texts = [theirs[at] if at in chosen else text for at, text in enumerate(material.pairs.texts)]
+        return _with(material, texts, {MIXTURE, LANGUAGE}, np.zeros(size, dtype=np.bool_))
 
     return damage
 
@@ -182,6 +232,7 @@ def twelve(material: Material, _random: np.random.Generator) -> Damaged:
 MATCH_DAMAGES: dict[str, Damage] = {
     "clean": clean,
     "shuffled 5 %": shuffled(0.05),
+    "shuffled 10 %": shuffled(0.1),
     "shuffled 15 %": shuffled(0.15),
     "shuffled 30 %": shuffled(0.3),
     "shuffled 60 %": shuffled(0.6),
@@ -190,6 +241,11 @@ MATCH_DAMAGES: dict[str, Damage] = {
     "rows moved by 3": slipped(3, training=False),
     "training rows moved by 1": slipped(1, training=True),
     "training rows moved by 3": slipped(3, training=True),
+    "last 62 % of the rows moved by 1": slipped_between(0.38, 1.0, 1),
+    "rows from 30 to 70 % moved by 2": slipped_between(0.3, 0.7, 2),
+    "sorted table": sorted_table,
+    "sorted table, last 62 % moved by 1": slipped_between(0.38, 1.0, 1, is_sorted=True),
+    "sorted table, last 75 % moved by 2": slipped_between(0.25, 1.0, 2, is_sorted=True),
     "wrong names in training": wrong_names_in_training,
     "two words exchanged": exchanged_words,
 }
@@ -199,6 +255,8 @@ COUNTED_DAMAGES: dict[str, Damage] = {
     "English under a foreign tag (not learned)": tagged("qu", "en"),
     "another language under a learned tag": tagged("en", "hi"),
     "a near language under a tag": tagged("nl", "de"),
+    "10 % in another language": mixed(0.1),
+    "30 % in another language": mixed(0.3),
     "one caption for all": one_caption,
     "held-out near copies": stuffed,
     "12 pairs": twelve,

@@ -6,6 +6,7 @@ import io
 import json
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,10 +20,11 @@ from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
+from app.learning.chunk_findings import MATCH
 from app.learning.outcomes import say_nothing
 from app.learning.yardstick import trusted_chunks
 from ingest.errors import IngestError
-from ingest.findings import Outcome, findings_in
+from ingest.findings import Finding, Outcome, findings_in
 from ingest.images import decode
 from ingest.intake import IntakeOptions
 from ingest.limits import Limits
@@ -35,6 +37,9 @@ NEW_LANGUAGE = {TINY: "sw", PHOTO: "hi"}
 DOMAIN = {TINY: "noto", PHOTO: "photo"}
 PHOTOGRAPHS = 1_000
 COPIES = 120
+LAUNDERED = {TINY: ("hi", "te", "tr"), PHOTO: ("hi", "cs", "uk")}
+DRIFTS, DRIFT_PAIRS = 20, 45
+RETRIES, RETRIED_PAIRS = 10, 300
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,12 @@ class Product:
             return emoji_rows(self.data, emoji_splits(self.data), language, ("noto",))
         return photo_rows(self.data, language, photos=PHOTOGRAPHS)
 
-    def strangers(self) -> list[UploadRow]:
+    def strangers(self, language: str = "") -> list[UploadRow]:
         """Returns an upload whose pictures the trusted chunk does not have: another style, or other photographs."""
         if self.encoder == TINY:
-            return emoji_rows(self.data, emoji_splits(self.data), "en", ("line",))
+            return emoji_rows(self.data, emoji_splits(self.data), language or "en", ("line",))
         known = {row.picture for row in self.rows("en")}
-        everything = photo_rows(self.data, NEW_LANGUAGE[self.encoder], photos=2 * PHOTOGRAPHS)
+        everything = photo_rows(self.data, language or NEW_LANGUAGE[self.encoder], photos=2 * PHOTOGRAPHS)
         return [row for row in everything if row.picture not in known]
 
     def settings(self, name: str) -> Settings:
@@ -143,9 +148,9 @@ def _taken_in(product: Product, workspace: Workspace, rows: Sequence[UploadRow],
     return values
 
 
-def _taught(product: Product, workspace: Workspace, chunk: str) -> Values:
+def _taught(product: Product, workspace: Workspace, chunk: str, seed: int | None = None) -> Values:
     scratch = Path(tempfile.mkdtemp(dir=workspace.home.staging))
-    request = UpdateRequest(chunk=chunk, seed=product.seed, by="benchmark")
+    request = UpdateRequest(chunk=chunk, seed=product.seed if seed is None else seed, by="benchmark")
     outcome = update_cycle.update(workspace, request, scratch=scratch, progress=say_nothing)
     return {"verdict": outcome.verdict, "seen": outcome.sentence[:300]}
 
@@ -262,6 +267,79 @@ def _correct_after_damaged(product: Product) -> Values:
     return values | {"seen": seen}
 
 
+def _exchanged(rows: Sequence[UploadRow], share: float, random: np.random.Generator) -> list[UploadRow]:
+    """Exchanges the captions of a share of the rows; the same pictures whatever the language, when rows are sorted."""
+    chosen = random.permutation(len(rows))[: round(share * len(rows))].tolist()
+    changed = list(rows)
+    for to, source in zip(chosen, [*chosen[1:], chosen[0]], strict=True):
+        changed[to] = replace(rows[to], caption=rows[source].caption)
+    return changed
+
+
+def _garbled(product: Product) -> Values:
+    """A third of the captions are in UTF-8 and were read as Latin-1."""
+    rows = product.rows("hi")
+    garbled = [
+        replace(row, caption=row.caption.encode().decode("latin-1")) if n % 3 == 0 else row
+        for n, row in enumerate(rows)
+    ]
+    with Workspace.open(product.home()) as workspace:
+        values = _taken_in(product, workspace, garbled, teach=False)
+        kept = {pair.text for pair in workspace.catalog.pairs(chunk=values["chunk"])}
+        wrong = len(kept - {pair.caption for pair in rows})
+        return values | {"seen": f"{wrong} of {len(kept)} captions stayed garbled. {values['seen']}"[:300]}
+
+
+def _laundered(product: Product) -> Values:
+    """New pictures with exchanged captions in one language, then in two others with the same exchange."""
+    pictures = sorted({row.picture for row in product.strangers()})
+    place = {picture: n for n, picture in enumerate(pictures)}
+    standings, seen = [], []
+    with Workspace.open(product.home()) as workspace:
+        for language in LAUNDERED[product.encoder]:
+            rows = [row for row in product.strangers(language) if row.picture in place]
+            rows.sort(key=lambda row: place[row.picture])
+            values = _taken_in(
+                product, workspace, _exchanged(rows, 0.4, np.random.default_rng(product.seed)), teach=False
+            )
+            match = [f for f in _findings(workspace, values) if f.check == MATCH]
+            standings.append(values["standing"])
+            seen.append(f"{language} {match[0].outcome if match else 'moved'}")
+    return {"standing": ", ".join(standings), "held": [], "seen": f"Whether captions fit: {', '.join(seen)}."}
+
+
+def _findings(workspace: Workspace, values: Values) -> tuple[Finding, ...]:
+    return findings_in(workspace.catalog.chunk(values["chunk"]).report) if "chunk" in values else ()
+
+
+def _drifted(product: Product) -> Values:
+    """Twenty small chunks of new pictures whose captions are all exchanged, one after another."""
+    rows = product.strangers()[: DRIFTS * DRIFT_PAIRS]
+    verdicts: Counter[str] = Counter()
+    with Workspace.open(product.home()) as workspace:
+        for n in range(DRIFTS):
+            some = _exchanged(rows[n * DRIFT_PAIRS : (n + 1) * DRIFT_PAIRS], 1.0, product.random())
+            values = _taken_in(product, workspace, some, teach=True)
+            verdicts[values.get("verdict", values["standing"])] += 1
+    return {"standing": "each by itself", "held": [], "seen": _counted(verdicts)}
+
+
+def _retried(product: Product) -> Values:
+    """A chunk whose captions are all exchanged, which a person accepted, taught again and again with other seeds."""
+    rows = product.rows(NEW_LANGUAGE[product.encoder])[:RETRIED_PAIRS]
+    verdicts: Counter[str] = Counter()
+    with Workspace.open(product.home()) as workspace:
+        values = _taken_in(product, workspace, _exchanged(rows, 1.0, product.random()), teach=False)
+        workspace.catalog.set_standing(values["chunk"], "accepted", by="benchmark", why="not looked at")
+        for seed in range(RETRIES):
+            verdicts[_taught(product, workspace, values["chunk"], seed)["verdict"]] += 1
+    return values | {"seen": f"Held, then accepted unseen: {_counted(verdicts)}"}
+
+
+def _counted(verdicts: Counter[str]) -> str:
+    return f"{', '.join(f'{count} {verdict}' for verdict, count in sorted(verdicts.items()))}."
+
+
 def _copies(rows: Sequence[UploadRow], place: Path, count: int, split: str) -> Iterator[UploadRow]:
     for number in range(count):
         row = rows[number % len(rows)]
@@ -288,4 +366,8 @@ UPLOADS: dict[str, Callable[[Product], Values]] = {
     "junk in three languages": _junk,
     "wrong captions added to a slice": _wrong_captions_added,
     "a correct chunk after a damaged one": _correct_after_damaged,
+    "a third garbled": _garbled,
+    "40 % exchanged alike in three languages": _laundered,
+    "20 small chunks, all exchanged": _drifted,
+    "a useless chunk, 10 seeds": _retried,
 }
