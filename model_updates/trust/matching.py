@@ -7,7 +7,7 @@ because trusted pairs of the same domain, heard in the same way, do. Elsewhere t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -99,7 +99,7 @@ def matching(
         return Matching(Impression.FEW)
     whole = Evidence(pairs, seed=seed) if len(pairs) <= AT_ONCE else None
     tie = _tie(whole or Evidence(pairs.part(in_parts(pairs, AT_ONCE, seed)[0]), seed=seed), seed)
-    shift = row_shift(pairs, seed=seed)
+    shift = _shift(pairs, parts, seed)
     judged, power, weights, scores, groups, p_values = _heard(pairs, seed, whole)
     clear = _outscored(p_values, judged.share)
     why, limit, limit_of_all = _told_by(pairs, weights, reference, clear, seed)
@@ -176,6 +176,16 @@ def rivals(pairs: UploadedPairs, p_values: NDArray[np.float64]) -> NDArray[np.bo
         matched = own[p_values[at] < SURELY_MATCHED]
         found[at] = scores.max(axis=0) >= (np.median(matched) if len(matched) else np.inf)
     return found
+
+
+def _shift(pairs: UploadedPairs, parts: Mapping[str, NDArray[np.intp]], seed: int) -> RowShift:
+    """Looks for a slip in the whole table, and in each part alone, which may have been split before it slipped."""
+    found = [row_shift(pairs, seed=seed)]
+    for at in parts.values():
+        if len(at) >= FEWEST:
+            one = row_shift(pairs.part(at[:AT_ONCE]), seed=seed)
+            found.append(replace(one, first=int(at[one.first]), last=int(at[one.last])))
+    return max(found, key=lambda shift: shift.certainty)
 
 
 def _tie(evidence: Evidence, seed: int) -> float:

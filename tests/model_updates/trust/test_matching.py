@@ -205,9 +205,14 @@ def test_rows_that_slipped_are_named(first: int, last: int, rows: int, is_sorted
     assert found.shift.last == pytest.approx(last, abs=8)
 
 
-def test_a_slip_of_training_rows_alone_is_found() -> None:
-    found = matching(with_captions(pair_set(SIZE, beside=True), moved(SIZE, TRAINING, -1)), PARTS)
+def test_a_slip_of_training_rows_alone_is_clearer_among_them_than_in_the_whole_table() -> None:
+    slipped = with_captions(pair_set(SIZE, beside=True), moved(SIZE, TRAINING, -3))
+    found = matching(slipped, PARTS)
     assert found.found is Impression.MOVED
+    assert found.shift is not None
+    assert found.shift.rows == 3
+    assert {found.shift.first, found.shift.last} <= set(TRAINING.tolist())
+    assert found.shift.certainty > row_shift(slipped).certainty + 2
 
 
 def test_a_slip_at_the_end_of_a_long_table_is_found() -> None:
