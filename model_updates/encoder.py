@@ -13,10 +13,12 @@ insert for line drawings, provably leaves every other vector alone.
 from __future__ import annotations
 
 import copy
+import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -48,6 +50,17 @@ IMAGE_BATCH = 64
 TEXT_BATCH = 256
 
 ForeignTokenizer = Callable[[list[str]], Tensor]
+
+
+class SecondTower(Protocol):
+    """A frozen text tower beside the one that can be taught; its numbers follow those of that one in a vector."""
+
+    dim: int  # how many
+    first: frozenset[str]  # languages that the tower before it knows without a table of their own
+
+    def features(self, texts: Sequence[str], languages: Sequence[str]) -> NDArray[np.float32]:
+        """Returns (n, dim) float32 of n texts, each read in its language; all of one length."""
+        ...
 
 
 class Encoder:
@@ -94,11 +107,25 @@ class Encoder:
     @cached_property
     def dim(self) -> int:
         """Length of an image or text vector."""
+        return self.tower_dim + (0 if self.second is None else self.second.dim)
+
+    @property
+    def second(self) -> SecondTower | None:
+        """What gives the rest of a text's vector; None for a model of one text tower."""
+        return getattr(self.model, "second", None)
+
+    @cached_property
+    def tower_dim(self) -> int:
+        """Length of what the text tower gives (`forward_tokens`): the first numbers of a vector, or all."""
         projection = getattr(text_parts(self.model), "text_projection", None)
         if isinstance(projection, Tensor):
             return int(projection.shape[1])
         with torch.inference_mode():
             return int(self.forward_tokens(self.tokenize(["a"])).shape[1])
+
+    def tower_part(self, features: Tensor) -> Tensor:
+        """Returns of features (n, dim) what lies in the text tower's own space, (n, tower_dim)."""
+        return features[:, : self.tower_dim]
 
     @cached_property
     def trunk_dim(self) -> int:
@@ -295,9 +322,31 @@ class Encoder:
         rows = []
         with torch.inference_mode():
             for start in range(0, len(texts), TEXT_BATCH):
-                tokens = self.tokenize(texts[start : start + TEXT_BATCH], language)
-                rows.append(self.forward_tokens(tokens, language).float().cpu().numpy())
+                part = texts[start : start + TEXT_BATCH]
+                tokens = partial(self.tokenize, part, language)
+                rows.append(self._whole(part, [language] * len(part), tokens))
         return np.concatenate(rows) if rows else np.empty((0, self.dim), dtype=np.float32)
+
+    def _whole(
+        self, texts: Sequence[str], languages: Sequence[str], tokens: Callable[[], Tensor]
+    ) -> NDArray[np.float32]:
+        """Returns raw (n, dim) features of n texts: the tower's, of unit length where others follow, and those."""
+        second = self.second
+        if second is None:
+            route = languages[0] if len(set(languages)) == 1 else languages
+            return self.forward_tokens(tokens(), route).float().cpu().numpy()
+        known = [n for n, language in enumerate(languages) if self.tower_reads(language)]
+        first = np.zeros((len(texts), self.tower_dim), dtype=np.float32)
+        if known:
+            read = self.forward_tokens(tokens()[known], [languages[n] for n in known])
+            first[known] = unit(read.float().cpu().numpy())
+        return np.concatenate([first, second.features(texts, languages)], axis=1)
+
+    def tower_reads(self, language: str) -> bool:
+        """True where the text tower knows a language; of any other a second tower, where there is one, reads all."""
+        if self.second is None or language in {SHARED, *self.second.first}:
+            return True
+        return self.vocabulary is not None and language in self.vocabulary.tables
 
     def encode_texts(self, texts: Sequence[str], language: str = SHARED) -> NDArray[np.float32]:
         """Returns (n, dim) float32 unit vectors of texts in one language."""
@@ -311,12 +360,15 @@ class Encoder:
 
     def encode_readings(self, text: str, languages: Sequence[str]) -> NDArray[np.float32]:
         """Returns (n, dim) float32 unit vectors of one text read as n languages, by one forward pass."""
-        if self.vocabulary is None or len(languages) == 1:
+        vocabulary = self.vocabulary
+        if vocabulary is None or len(languages) == 1:
             return np.concatenate([self.encode_texts([text], language) for language in languages])
-        rows = [self.vocabulary.encode([text], language)[0] for language in languages]
+
+        def tokens() -> Tensor:
+            return torch.from_numpy(vocabulary.pad([vocabulary.encode([text], tag)[0] for tag in languages]))
+
         with torch.inference_mode():
-            features = self.forward_tokens(torch.from_numpy(self.vocabulary.pad(rows)), languages)
-        return unit(features.float().cpu().numpy())
+            return unit(self._whole([text] * len(languages), languages, tokens))
 
     @property
     def similarity_scale(self) -> float:
@@ -359,9 +411,13 @@ class Encoder:
 
     def _text_side(self, language: str) -> str:
         table = SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
-        return self._cached(
+        digest = self._cached(
             f"table:{table}", lambda: text_digest(self.model, self.vocabulary, self.architecture, table)
         )
+        if self.second is None or language == SHARED:
+            return digest
+        # It centres every language by itself, so that two languages of one table read the same words differently.
+        return hashlib.sha256(f"{digest}|{language}|{self.tower_reads(language)}".encode()).hexdigest()
 
     def _cached(self, name: str, compute: Callable[[], str]) -> str:
         if name not in self._fingerprints:

@@ -29,6 +29,7 @@ from model_updates.language_profiles import base_profiles
 from model_updates.photo.model import CONTEXT, PhotoModel, from_packages, preprocessing
 from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
 from model_updates.photo.model import NAME as PHOTO
+from model_updates.photo.text_tower import WIDTH
 from model_updates.photo.tokenizer import ROWS, sentence_pieces
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import is_folder, open_folders
@@ -50,8 +51,8 @@ def open_encoder(
     `model` is an embedded encoder (`perennial-tiny`, `perennial-photo`), any architecture of open_clip such as
     `ViT-B-16`, or the path of a sentence-transformers folder with a CLIP model. `pretrained` is a tag of that
     architecture, or the path of a local ``.safetensors`` file; embedded encoders and folders have their own weights and
-    take none. Beside a folder for pictures, `texts` is the path of the one for texts. `languages` are what the text
-    tower of a folder or an architecture knows; the base language where none are named.
+    take none. Beside a folder for pictures, `texts` is the path of the one for texts, and `languages` are what its text
+    tower knows; the base language where none are named.
 
     Raises:
         UnknownModel: no such architecture or tag.
@@ -60,16 +61,12 @@ def open_encoder(
     """
     if is_folder(model) and pretrained is None:
         return open_folders(Path(model), Path(texts) if texts else None, base_languages(model, languages))
-    if texts is not None:
+    if texts is not None or languages:
         raise UnknownModel(
-            f"a text model goes with a local sentence-transformers folder, and {model!r} is none; "
+            f"a text model and its languages go with a local sentence-transformers folder, and {model!r} is none; "
             "name the folder of the image model"
         )
     if model in EMBEDDED_ENCODERS:
-        if languages:
-            raise UnknownModel(
-                f"{model} says itself which languages it knows; leave out {', '.join(languages)}"
-            )
         if pretrained is not None:
             raise UnknownModel(f"{model} brings its own weights and takes none; leave out {pretrained!r}")
         return EMBEDDED_ENCODERS[model]()
@@ -85,8 +82,8 @@ def open_encoder(
         refuse_pickle(local)
         built = build_model(model)
         load_weights(built, local)
-        return wrap(built, model, beside=local.parent, languages=languages)
-    return wrap(_download(model, pretrained), model, languages=languages)
+        return wrap(built, model, beside=local.parent)
+    return wrap(_download(model, pretrained), model)
 
 
 def open_embedded(folder: Path | None = None) -> Encoder:
@@ -139,10 +136,13 @@ def embedded_folder() -> Path:
     return Path(str(resources.files("model_updates") / "assets" / EMBEDDED))
 
 
-def build_model(model: str, *, rows: int | None = None) -> nn.Module:
-    """Builds an architecture with random weights; `rows` sets the token rows of an embedded one."""
+def build_model(model: str, *, rows: int | None = None, dim: int | None = None) -> nn.Module:
+    """Builds an architecture with random weights; `rows` sets the token rows of an embedded one.
+
+    `dim` is the length of its vectors where versions of it have several.
+    """
     if model == PHOTO:
-        return PhotoModel(rows or ROWS).eval()
+        return PhotoModel(rows or ROWS, is_double=dim != WIDTH).eval()
     if model == EMBEDDED:
         config = json.loads((embedded_folder() / "config.json").read_text(encoding="utf-8"))
         text = config["text_cfg"] | ({} if rows is None else {"vocab_size": rows})
@@ -161,7 +161,7 @@ def drawn_anew(encoder: Encoder, seed: int) -> Encoder:
     rows = None if encoder.vocabulary is None else encoder.vocabulary.size
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return encoder.around(build_model(encoder.architecture, rows=rows))
+        return encoder.around(build_model(encoder.architecture, rows=rows, dim=encoder.dim))
 
 
 def _config(model: str) -> dict[str, Any]:
@@ -229,12 +229,10 @@ def wrap(
     vocabulary: Vocabulary | None = None,
     *,
     beside: Path | None = None,
-    languages: Sequence[str] = (),
 ) -> Encoder:
     """Makes an encoder of a built model, with CLIP's vocabulary where it fits, else open_clip's tokenizer.
 
-    The rules of a tokenizer that open_clip does not bring may lie in the folder `beside`, where its weights are. Its
-    `languages` are those that it knows, for telling a query's language; the base language where none are named.
+    The rules of a tokenizer that open_clip does not bring may lie in the folder `beside`, where its weights are.
 
     Raises:
         UnknownModel: they do not, and no hub answers.
@@ -255,7 +253,7 @@ def wrap(
         preprocessing=preprocessing,
         vocabulary=vocabulary,
         foreign_tokenizer=foreign,
-        profiles=base_profiles(languages or [BASE_LANGUAGE]),
+        profiles=base_profiles([BASE_LANGUAGE]),
     )
 
 

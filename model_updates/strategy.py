@@ -184,7 +184,7 @@ class Schedule(Checked):
             }
             for group in trained
             if group.parameters
-        ]
+        ] or [{"params": []}]  # nothing trains where all is solved in closed form
         rate, decay = self.learning_rate, self.weight_decay
         if self.optimizer == "sgd":
             return torch.optim.SGD(groups, lr=rate, momentum=self.betas[0], weight_decay=decay)

@@ -125,7 +125,14 @@ class _Loop:
         self.report_progress = progress or (lambda _: None)
 
     def run(self, checkpoints: Path | None) -> None:
-        """Trains the epochs that are left and loads the one that is kept."""
+        """Trains the epochs that are left and loads the one that is kept; scores what has nothing to train."""
+        if not self.trained:  # solved at once when the strategy took its data
+            new, _ = validation_scores(
+                self.encoder, self.data.validation, None, self.strategy, self.data.load_image
+            )
+            self.progressed.history.append({} if new is None else {"validation": new.mean})
+            self.progressed.kept_epoch = 1
+            return
         if checkpoints is not None:
             self._resume(checkpoints)
         for epoch in range(self.progressed.epoch, self.schedule.epochs):

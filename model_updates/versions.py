@@ -157,7 +157,7 @@ def _preprocessing(folder: Path, said: Mapping[str, Any]) -> Preprocessing:
 def _built(manifest: Mapping[str, Any]) -> nn.Module:
     if "blueprint" in manifest:
         return SentenceClip(manifest["blueprint"]).eval()
-    return build_model(manifest["architecture"])
+    return build_model(manifest["architecture"], dim=manifest.get("dim"))
 
 
 def _tokenizer(folder: Path, manifest: Mapping[str, Any]) -> ForeignTokenizer:

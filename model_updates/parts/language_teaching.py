@@ -122,7 +122,7 @@ class LanguageTeaching(Strategy):
         self._in_update = True
         # The weights are the paper's, for CLIP's raw features. Of unit vectors the terms count in full, and the squared
         # distance is summed and halved (1 - cosine) and not averaged over the elements.
-        self._factors = (1 / PAPER_CROSS_MODAL, encoder.dim / 2) if of_unit_length else (1.0, 1.0)
+        self._factors = (1 / PAPER_CROSS_MODAL, encoder.tower_dim / 2) if of_unit_length else (1.0, 1.0)
 
     def _train(self, table: nn.Parameter) -> None:
         gradient_scale, decay_scale = self.rows.scales(len(table))
@@ -178,7 +178,9 @@ class LanguageTeaching(Strategy):
 
     def cross_modal(self, text: Tensor, batch: Batch) -> Tensor:
         """Returns the weighted contrastive loss between texts and pictures."""
-        similarities = normalize(batch.image_features, dim=-1) @ normalize(text, dim=-1).T
+        similarities = (
+            normalize(self._encoder.tower_part(batch.image_features), dim=-1) @ normalize(text, dim=-1).T
+        )
         contrast = multi_positive_info_nce(
             similarities, self._scale.exp(), batch.image_index, batch.image_index
         )
@@ -191,9 +193,8 @@ class LanguageTeaching(Strategy):
         """
         if batch.english_features is None:
             raise ValueError("this batch holds no English features")
-        return (
-            self._factors[1] * self.options.cross_lingual * element_mse(text, batch.english_features, chosen)
-        )
+        english = self._encoder.tower_part(batch.english_features)
+        return self._factors[1] * self.options.cross_lingual * element_mse(text, english, chosen)
 
     def after_backward(self, learning_rate: float) -> None:
         if self._scaled is not None:
@@ -233,7 +234,8 @@ def has_own_table(encoder: Encoder) -> bool:
 
 
 def _gives_unit_vectors(encoder: Encoder) -> bool:
-    (feature,) = torch.from_numpy(encoder.text_features(["a picture"], BASE_LANGUAGE))
+    with torch.inference_mode():
+        (feature,) = encoder.forward_tokens(encoder.tokenize(["a picture"], BASE_LANGUAGE), BASE_LANGUAGE)
     return abs(float(feature.norm()) - 1) < UNIT_LENGTH
 
 

@@ -1,8 +1,11 @@
-"""`perennial-photo`: EfficientNet-Lite2 and the multilingual Universal Sentence Encoder in one joint space.
+"""`perennial-photo`: EfficientNet-Lite2 and two text towers, a space for each of them.
+
+The multilingual Universal Sentence Encoder knows sixteen languages and can be taught more; multilingual-e5-small reads
+about a hundred (`model_updates.photo.second_texts`). A vector is that of one space, then that of the other.
 
 What `Encoder` asks of a tower that takes embeddings: ``visual`` (prepared pixels to trunk features), ``image_head``
 (trunk features to the joint space), ``trunk_dim``, ``token_embedding``, ``text_features`` (embedded tokens and lengths
-to text vectors) and ``logit_scale``.
+to text vectors) and ``logit_scale``; and ``second``, what gives the rest of a text's vector.
 """
 
 import math
@@ -12,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from model_updates.photo import packages
-from model_updates.photo.conse import ConSE, class_vectors
+from model_updates.photo.conse import ConSE
 from model_updates.photo.image_tower import (
     DEVIATION,
     FEATURES,
@@ -21,6 +24,8 @@ from model_updates.photo.image_tower import (
     PhotoTower,
     tower_and_classifier,
 )
+from model_updates.photo.precomputed import shipped
+from model_updates.photo.second_texts import SecondTexts
 from model_updates.photo.text_tower import WIDTH, SentenceTower, token_rows, tower_state
 from model_updates.photo.tokenizer import END, ROWS, START, sentence_pieces
 from model_updates.preprocessing import Preprocessing
@@ -55,10 +60,16 @@ class PhotoModel(nn.Module):
 
     trunk_dim = FEATURES  # length of the image tower's pooled features
 
-    def __init__(self, rows: int = ROWS) -> None:
+    def __init__(self, rows: int = ROWS, *, is_double: bool = True) -> None:
+        """Builds it without weights; encoders of before there was a second space are not double."""
         super().__init__()
         self.visual = PhotoTower()
-        self.image_head = ConSE()
+        self.second = SecondTexts(LANGUAGES) if is_double else None
+        self.image_head = (
+            ConSE((WIDTH, SecondTexts.dim), (1.0, SecondTexts.share))
+            if is_double
+            else ConSE((WIDTH,), (1.0,))
+        )
         # Given its weight, an embedding draws none: these are 65 million numbers.
         self.token_embedding = nn.Embedding(rows, WIDTH, _weight=torch.zeros(rows, WIDTH))
         self.text = SentenceTower()
@@ -84,23 +95,30 @@ def from_packages() -> PhotoModel:
         UnknownModel: a package is not installed.
         WeightsMismatch: a package's file is not the pinned one.
     """
-    arrays = packages.text_arrays()
     tower, weight, bias = tower_and_classifier(packages.image_weights())
-    model = PhotoModel()
+    model, fixed = with_text_weights(PhotoModel()), shipped()
     with torch.no_grad():
-        model.token_embedding.weight.copy_(token_rows(arrays))
-        model.text.load_state_dict(tower_state(arrays))
         model.visual.body.load_state_dict(
             {name.removeprefix("body."): value for name, value in tower.items()}
         )
-        model.image_head.weight.copy_(weight)
-        model.image_head.bias.copy_(bias)
-        model.eval()
-        model.image_head.classes.copy_(class_vectors(lambda texts: _english(model, texts)))
-    return model
+        model.image_head.load_state_dict(
+            {"weight": weight, "bias": bias, "classes": fixed["classes"], "centre": fixed["centre"]}
+        )
+        model.load_state_dict({"second.offsets": fixed["offsets"]}, strict=False)
+    return model.eval()
 
 
-def _english(model: PhotoModel, texts: Sequence[str]) -> Tensor:
+def with_text_weights(model: PhotoModel) -> PhotoModel:
+    """Gives a model the package's text tower and token table, and returns it in eval mode."""
+    arrays = packages.text_arrays()
+    with torch.no_grad():
+        model.token_embedding.weight.copy_(token_rows(arrays))
+        model.text.load_state_dict(tower_state(arrays))
+    return model.eval()
+
+
+def encode_shared(model: PhotoModel, texts: Sequence[str]) -> Tensor:
+    """Returns (n, 512) unit vectors of texts in the first space, read with the pieces that its languages share."""
     rows = [torch.tensor([START, *encoded, END]) for encoded in sentence_pieces().encode(texts)]
     vectors = torch.empty(len(rows), WIDTH)
     by_length = sorted(range(len(rows)), key=lambda text: len(rows[text]))

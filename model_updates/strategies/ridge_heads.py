@@ -1,0 +1,165 @@
+"""Ridge heads: every domain gets a head in closed form, the same whatever the order in which its chunks came.
+
+Idea: where pictures have features that are kept, a linear map from them to what captions say takes a second and has no
+epochs, no rate and no seed. One map for all would let a large domain drown a small one, so each domain has its own; its
+pictures alone move, and no text does. A domain is always what all its pairs at once give: a chunk that comes later, or
+one that was withdrawn, leaves no trace of when it came.
+
+Formula: `parts.ridge_head`, over the pairs of the chunk and of all chunks learned before in the same domain.
+Source: our own; recursive ridge regression is known from ACIL (Zhuang et al., NeurIPS 2022) and RanPAC (McDonnell et
+al., NeurIPS 2023), which classify, with one map for all tasks.
+
+Kept between updates: the heads and the router (`parts.router`), part of the encoder. The sums that a head is solved
+from are made anew of features that are kept anyway: 38 MB a domain in every version would save two seconds of an
+update (docs/log.md).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from model_updates.checked import Checked, CountOrZero
+from model_updates.encoder import Encoder
+from model_updates.inserts import Router, domain
+from model_updates.pairs import PairSet, TrainingPair, UpdateData
+from model_updates.parts.domain_memory import even_sample, trunk_rows
+from model_updates.parts.ridge import Sums, standard
+from model_updates.parts.ridge_head import RidgeHead
+from model_updates.parts.router import fitted
+from model_updates.prospect import Prospect, listed
+from model_updates.strategy import Family, Foresight, Schedule, Strategy, UpdateContext
+
+
+@dataclass(frozen=True)
+class RidgeHeadsOptions(Checked):
+    """Options of `ridge-heads`."""
+
+    # at most so many pairs of other domains stand beside the chunk, so that the router tells its pictures from theirs.
+    known_pairs: CountOrZero = 2000
+
+
+class RidgeHeads(Strategy):
+    """Solves one head for each domain of the chunk; nothing is trained."""
+
+    name = "ridge-heads"
+    summary = (
+        "Solves a head for each domain in closed form, in seconds and the same in any order of chunks; no other "
+        "picture and no text can change."
+    )
+    can_forget = False
+    paper = "our own; recursive ridge regression as in ACIL, NeurIPS 2022"
+    family = Family.OURS
+    trains = "a head for each domain, in closed form"
+    keeps = "nothing: the heads are part of the encoder; a domain's pairs are all solved again"
+    overhead = "none"
+    embeds_again = "none; those of the domains are mapped again"
+    needs = frozenset({"text_features"})
+    touches = frozenset({"image"})
+    options: RidgeHeadsOptions
+
+    def __init__(self, options: RidgeHeadsOptions | None = None) -> None:
+        super().__init__(options)
+        self._heads: dict[str, RidgeHead] = {}
+        self._pairs: dict[str, int] = {}
+
+    @property
+    def reads_pictures(self) -> bool:
+        """Never: features are enough."""
+        return False
+
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses captions that nobody can read yet: a head learns how pictures look from what captions say."""
+        if prospect.languages & prospect.learned_languages:
+            return None
+        return (
+            f"no caption of this chunk is in a language that is learned ({listed(prospect.languages)} is not), so they "
+            f"cannot say to {self.name} what its pictures show. Use evergreen, which teaches the language too"
+        )
+
+    def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
+        """Returns all earlier pairs of the chunk's domains, and a sample of every other domain."""
+        taught = {pair.domain for pair in context.pairs}
+        chunk = {(pair.image_id, pair.language, pair.text) for pair in context.pairs}
+        own = {
+            (pair.image_id, pair.language, pair.text): pair
+            for pair in context.open_earlier()
+            if pair.domain in taught and pair.language in context.learned_languages
+        }
+        others = [pair for pair in context.open_known() if pair.domain not in taught]
+        return (
+            *(pair for key, pair in own.items() if key not in chunk),
+            *even_sample(others, self.options.known_pairs),
+        )
+
+    def before_update(self, context: UpdateContext) -> None:
+        """Gives each domain of the chunk an empty head in the place of the one it has."""
+        encoder = self._encoder = context.encoder
+        owners = [domain(name) for name in sorted({pair.domain for pair in context.pairs})]
+        encoder.inserts[:] = [
+            insert for insert in encoder.inserts if insert.tower != "image" or insert.owner not in owners
+        ]
+        self._heads = {owner.name: empty_head(encoder, owner.name) for owner in owners}
+
+    def take(self, data: UpdateData) -> None:
+        """Receives the pairs and solves each head."""
+        pairs = data.train.followed_by(data.memory) if len(data.memory) else data.train
+        for name, head in self._heads.items():
+            own = pairs.select([n for n, pair in enumerate(pairs.pairs) if pair.domain == name])
+            self._pairs[name] = len(own)
+            head.fit(list(sums_of(own, head.widths)))
+        self._encoder.inserts.extend(self._heads.values())
+        self._encoder.forget_fingerprints()
+        self._trunks = trunk_rows(data)
+
+    def foreseen(self, context: UpdateContext) -> Foresight:
+        """Returns what an update would do: nothing is trained, and pictures of the chunk's domains move."""
+        return Foresight(
+            1, False, moves_pictures=True, domains=frozenset(pair.domain for pair in context.pairs)
+        )
+
+    def schedule(self, encoder: Encoder) -> Schedule:
+        """Returns one epoch, of which nothing is trained."""
+        return Schedule(epochs=1)
+
+    def after_update(self, context: UpdateContext, batches: object) -> None:
+        """Fits the router anew."""
+        encoder = context.encoder
+        router = fitted(self._trunks, encoder.image_routes)
+        if router is not None:
+            others = [insert for insert in encoder.inserts if not isinstance(insert, Router)]
+            encoder.inserts[:] = [*others, router.to(encoder.device).requires_grad_(False)]
+        encoder.forget_fingerprints()
+
+    def notes(self) -> list[str]:
+        return [
+            f"{name}: a head solved from {self._pairs[name]:,} pairs; no other picture and no text could change."
+            for name in self._heads
+        ]
+
+
+def empty_head(encoder: Encoder, name: str) -> RidgeHead:
+    """Returns a head of a domain that `fit` fills, for the spaces of an encoder's vectors."""
+    base = getattr(encoder.model, "image_head", None)
+    widths, shares = getattr(base, "widths", (encoder.dim,)), getattr(base, "shares", (1.0,))
+    config = {"trunk": encoder.trunk_dim, "widths": list(widths), "shares": list(shares)}
+    head = RidgeHead.build(domain(name), config, encoder.model).requires_grad_(False)
+    centre = getattr(base, "centre", None)
+    if isinstance(centre, Tensor):
+        head.base_centre.copy_(centre)
+    return head
+
+
+def sums_of(pairs: PairSet, widths: Sequence[int]) -> Iterator[Sums]:
+    """Yields the sums of pairs in each space of their texts' vectors, of the pairs whose text has a vector there."""
+    if pairs.text_features is None:
+        raise ValueError("a head is solved from text features; the strategy must ask for them")
+    for targets in torch.split(pairs.text_features, list(widths), dim=-1):
+        there = (targets.norm(dim=-1) > 0).nonzero()[:, 0]
+        numbers, picture = pairs.image_index[there].unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        first = torch.full_like(numbers, len(there)).scatter_reduce(
+            0, picture, torch.arange(len(there)), "amin"
+        )
+        yield Sums.of(standard(pairs.trunk[there[first]]), normalize(targets[there], dim=-1), picture)
