@@ -12,6 +12,11 @@ from real_input_figures import Values, table_of
 
 Cells = Mapping[int, Mapping[str, Values]]
 NAMES = {SHOP: "shop (`fluent3d`)"}
+# What is wanted of R@10: no less than when heads were trained by steps and there was one space of texts (2026-11-22).
+INSTALLED = {"en": 55, "de": 41.9, "fr": 49.4, "pt": 47.2, "ar": 44, "hi": 44, "cs": 40, "uk": 44}
+AFTER_ENGLISH = {"en": 81, "de": 66, "fr": 76, "pt": 74, "ar": 68, "hi": 60, "cs": 53, "uk": 58}
+OWN = {"hi": 78, "cs": 75.3, "uk": 75.2}
+TRAINED_SECONDS = 206  # of a head then, from the same captions
 
 
 def write_report(results: Path, report: Path) -> None:
@@ -46,8 +51,8 @@ def _head(start: Values, cells: Cells) -> str:
         "flickr8k is for research only: nothing trained on it is shipped, and no picture of it is here.\n\n"
         f"`init`, then five uploads: {start['texts']:,} English captions of photographs (five each; training,\n"
         "validation and test as the data give them), the names of drawn objects as a second picture domain\n"
-        "(`fluent3d`, the *shop*), and one caption a photograph in Hindi, Czech and Ukrainian, which the text tower\n"
-        "does not know. Then five updates, one after another, by the default strategy under the default gate. German,\n"
+        "(`fluent3d`, the *shop*), and one caption a photograph in Hindi, Czech and Ukrainian, which the first text\n"
+        "tower does not know. Then five updates, one after another, by the default strategy under the default gate. German,\n"
         "French, Portuguese and Arabic captions are never uploaded: they are read from the data to measure by. Recall\n"
         "is text to image among the 243 test photographs, percent; one caption is .41 points where each has one.\n\n"
         "All pictures lie in the gallery from the start, the shop's untaught until its update.\n\n"
@@ -59,17 +64,13 @@ def _head(start: Values, cells: Cells) -> str:
 
 def _bars(start: Values, cells: Cells) -> str:
     zero = start["before"]["photographs"]
-    rows = [
-        _bar("no training: R@10 en", 37, [zero[ENGLISH][2]]),
-        *(_bar(f"no training: R@10 {tag}", 31, [zero[tag][2]]) for tag in KNOWN),
-    ]
+    rows = [_bar(f"as installed: R@10 {tag}", bar, [zero[tag][2]]) for tag, bar in INSTALLED.items()]
     taught = [steps[ENGLISH]["after"]["photographs"] for steps in cells.values() if ENGLISH in steps]
     if taught:
-        rows.append(_bar("after English captions: R@10 en", 76, [t[ENGLISH][2] for t in taught]))
-        rows.append(_bar("after English captions: R@1 en", 31, [t[ENGLISH][0] for t in taught]))
-        rows += [
-            _bar(f"after English captions: R@10 {tag}", 63, [t[tag][2] for t in taught]) for tag in KNOWN
-        ]
+        rows.append(_bar("after English captions: R@1 en", 38, [t[ENGLISH][0] for t in taught]))
+        for tag, bar in AFTER_ENGLISH.items():
+            said = "after English captions, untaught" if tag in NEW else "after English captions"
+            rows.append(_bar(f"{said}: R@10 {tag}", bar, [t[tag][2] for t in taught]))
     both = [(steps[ENGLISH]["after"], steps[SHOP]["after"]) for steps in cells.values() if SHOP in steps]
     if both:
         gained = [after["shop held-out"][2] - before["shop held-out"][2] for before, after in both]
@@ -79,14 +80,30 @@ def _bars(start: Values, cells: Cells) -> str:
     for tag in NEW:
         found = [steps[tag]["after"]["photographs"][tag][2] for steps in cells.values() if tag in steps]
         if found:
-            rows.append(_bar(f"after its own captions: R@10 {tag}", 50, found))
+            rows.append(_bar(f"after its own captions: R@10 {tag}", OWN[tag], found))
     done = [(step, steps[step]) for steps in cells.values() for step in STEPS if step in steps]
     if done:
         languages = [cell["verdict"] for step, cell in done if step in NEW]
         promoted = sum(verdict == "promote" for verdict in languages)
         moved = sum(len(_moved(step, cell)) for step, cell in done)
         again = sum(cell["images_embedded"] + cell["image_forwards"] for _, cell in done)
-        rows.append(["hi, cs, uk promoted by the gate", "9 of 9", f"{promoted} of {len(languages)}", ""])
+        seconds = [steps[ENGLISH]["training_seconds"] for steps in cells.values() if ENGLISH in steps]
+        rows.append(
+            [
+                "seconds of learning from the English captions",
+                f"≤ {TRAINED_SECONDS / 20:.0f}",
+                f"{mean(seconds):.1f}",
+                "",
+            ]
+        )
+        rows.append(
+            [
+                "hi, cs, uk promoted by the gate",
+                f"{len(languages)} of {len(languages)}",
+                f"{promoted} of {len(languages)}",
+                "",
+            ]
+        )
         rows.append(
             ["routes whose vectors changed, but the one taught", "0", f"{moved} in {len(done)} updates", ""]
         )
