@@ -153,7 +153,8 @@ def run(home: Vectors, trial: Trial) -> dict[str, Any]:
     places, texts = home.pairs(trial.domain, trial.language)
     old_places, old_texts = home.pairs(home.old, "en")
     apart = 400 if trial.domain not in EMOJI else 200
-    chosen = random.permutation(len(places) - apart)[: trial.pairs]
+    distinct = np.unique(places[:-apart], return_index=True)[1]  # some emoji share a picture
+    chosen = random.permutation(np.sort(distinct))[: trial.pairs]
     mine, said = places[chosen], texts[chosen]
     if trial.kind == "useless":
         said = said[random.permutation(len(said))]

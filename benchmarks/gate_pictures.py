@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ingest.samples.scene_captions import caption
 from ingest.samples.scene_grid import all_scenes
 from model_updates.evaluation import SliceResult, View
+from model_updates.gate.examined import CrossFitted, judge_examined
 from model_updates.gate.report import GateReport, GateRow, Policy
 from model_updates.gate.rules import Past, judge
 from model_updates.trust.evidence import Evidence, UploadedPairs
@@ -116,6 +117,24 @@ def visible() -> Drawing:
     ]
     says = "What was taught must be found among all pictures too"
     return changes(says, bounds, limit=0, limit_name="", span=(-5, 40))
+
+
+def small() -> Drawing:
+    """One chunk of 200 pairs by its 30 held-out ones, by copies, and with its captions exchanged."""
+    drawn = np.random.default_rng(5)
+    before = np.minimum(drawn.geometric(0.06, 200) - 1, 60)
+    after = np.where(drawn.random(200) < 0.25, before // 6, before)
+    useless = np.maximum(before + drawn.integers(-4, 5, 200), 0)
+    old = {("en/icons", View.OWN): (ranks(0.6), ranks(0.6))}
+    held = _row(judged(old | {(NEW, View.OWN): (before[:30], after[:30])}), NEW)
+    few = f"{held.verdict}: {held.images} are too few"
+    bounds = [Bound("30 held out", held.difference, held.low, held.verdict, few)]
+    for name, found in (("200 by copies", after), ("… exchanged", useless)):
+        copies = CrossFitted(_result(NEW, View.OWN, found), _result(NEW, View.OWN, before), pictures=40)
+        _, [(compared, verdict, note)] = judge_examined([copies], {"sw": 200}, Policy(), 1)
+        bounds.append(Bound(name, compared.change, compared.low, verdict, f"{verdict}: {note}"))
+    says = "All pairs of a small chunk speak, each by a copy that had not learned it"
+    return changes(says, bounds, limit=1, limit_name="needed", span=(-10, 30))
 
 
 def kept() -> Drawing:
@@ -287,6 +306,7 @@ def checks() -> Drawing:
 
 PICTURES = {
     "learned": learned,
+    "small": small,
     "visible": visible,
     "kept": kept,
     "worst-slice": worst_slice,

@@ -1,4 +1,4 @@
-"""Writes docs/results/gate.md from the finished parts of `gate_power.py`, its last section from `gate_small.py`'s."""
+"""Writes docs/results/gate.md from the finished parts of `gate_power.py`, its last section from `gate_small.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 Values = dict[str, Any]
 WORDS = ("promote", "review", "reject")
-SMALL = "## Small chunks, on real training"
+SMALL = "## Small chunks"
 GAINS, NOTHING, HARM = (
     2.0,
     0.5,
@@ -78,94 +78,6 @@ def write_report(work: Path, report: Path) -> None:
     report.write_text("\n".join([*lines, *(["", *kept] if kept else [])]).rstrip() + "\n", encoding="utf-8")
 
 
-def write_small(results: Path, report: Path) -> None:
-    """Writes the section on small chunks anew, from the finished trials in a folder."""
-    trials = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(results.glob("*.json"))]
-    before = report.read_text(encoding="utf-8").partition(SMALL)[0].rstrip()
-    report.write_text("\n".join([before, "", *_small(trials)]) + "\n", encoding="utf-8")
-
-
-def _worth(trial: Values) -> str:
-    """Returns what a chunk was in truth, whatever was done to it."""
-    kind = trial["trial"]["kind"]
-    if trial["lost"] >= HARM:
-        return f"harmful: old captions truly lose ≥ {HARM:g} points"
-    if kind in ("good", "pushing"):
-        return (
-            f"good: clean, truly gains ≥ {GAINS:g} points"
-            if trial["gain"] >= GAINS
-            else f"clean, truly gains < {GAINS:g} points"
-        )
-    return "useless: exchanged captions"
-
-
-def _small(trials: Sequence[Values]) -> list[str]:
-    sizes = sorted({trial["trial"]["pairs"] for trial in trials})
-    rows = []
-    for worth in sorted({_worth(trial) for trial in trials}):
-        own = [trial for trial in trials if _worth(trial) == worth]
-        by_size = [[t for t in own if t["trial"]["pairs"] == size] for size in sizes]
-        rows.append([worth, *(_counted(some) for some in (*by_size, own))])
-    wrong = [t for t in trials if t["verdict"] == "promote" and (t["gain"] < NOTHING or t["lost"] >= HARM)]
-    header = ["promoted / asked / rejected", *(f"n = {size}" for size in sizes), "all"]
-    return [
-        SMALL,
-        "",
-        f"Written by `python benchmarks/gate_small.py DATA` ({len(trials)} chunks). `perennial-photo` with 1,500",
-        "photographs and two emoji styles in the gallery; English, German and French captions of photographs,",
-        "English and German names of emoji, and Hindi, Czech and Ukrainian captions, each drawn anew, taught, judged",
-        "as the product does. The truth is measured on 400 photographs or 200 emoji that no chunk has, and on all",
-        "old captions.",
-        "",
-        *_table(header, rows),
-        "",
-        f"Went live without having gained {NOTHING:g} points, or at a cost of {HARM:g} or more: {len(wrong)}"
-        + ("." if not wrong else ": " + "; ".join(_named(t) for t in wrong) + "."),
-        "",
-        *_table(
-            ["taught", "chunks", "true gain, mean", "examined gain, mean", "old captions' true loss, mean"],
-            _by_world(trials),
-        ),
-    ]
-
-
-def _counted(trials: Sequence[Values]) -> str:
-    found = [trial["verdict"] for trial in trials]
-    return " / ".join(str(found.count(word)) for word in WORDS) if found else ""
-
-
-def _named(trial: Values) -> str:
-    what = trial["trial"]
-    return (
-        f"{what['kind']} {what['language']}/{what['domain']} of {what['pairs']} "
-        f"({trial['gain']:+.1f}, old captions {-trial['lost']:+.1f})"
-    )
-
-
-def _by_world(trials: Sequence[Values]) -> list[list[str]]:
-    grouped: dict[tuple[str, str], list[Values]] = {}
-    for trial in trials:
-        what = trial["trial"]
-        new = what["language"] in ("hi", "cs", "uk")
-        world = "new language" if new else ("photographs" if what["domain"] == "photographs" else "emoji")
-        grouped.setdefault((what["kind"], world), []).append(trial)
-    return [
-        [f"{kind}, {world}", str(len(some)), *(f"{mean:+.1f}" for mean in _means(some))]
-        for (kind, world), some in sorted(grouped.items())
-    ]
-
-
-def _means(trials: Sequence[Values]) -> list[float]:
-    examined = [
-        row["difference"]
-        for trial in trials
-        for row in trial["gate"]["rows"]
-        if row["role"] == "new" and row["view"] == "own"
-    ]
-    columns = [t["gain"] for t in trials], examined, [t["lost"] for t in trials]
-    return [sum(values) / max(1, len(values)) for values in columns]
-
-
 def _share(values: Values, verdict: str) -> float:
     counts = values["verdicts"]
     return 100.0 * float(counts.get(verdict, 0)) / sum(counts.values())
@@ -176,7 +88,8 @@ def _key(name: str) -> tuple[int, int, float, int]:
     return int(slices), int(things), float(deviation), int(promotions)
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Returns a table's lines of Markdown."""
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     return lines + ["| " + " | ".join(row) + " |" for row in rows]
 
@@ -197,7 +110,7 @@ def _grid(parts: dict[str, Values], kind: str, cell: Any) -> list[str]:
     for slices, things in sorted({key[:2] for key in found}):
         cells = [found.get((slices, things, *column)) for column in columns]
         rows.append([str(slices), str(things), *("" if values is None else cell(values) for values in cells)])
-    return _table(header, rows)
+    return table(header, rows)
 
 
 def _harm(parts: dict[str, Values]) -> list[str]:
@@ -219,7 +132,7 @@ def _losses(parts: dict[str, Values]) -> list[str]:
         [f"{drop:g}", *(_three(parts.get(f"{kind}-drop-{drop}")) for kind in ("slice", "pool"))]
         for drop in drops
     ]
-    return _table(["true loss, points", "of one slice", "of all"], rows)
+    return table(["true loss, points", "of one slice", "of all"], rows)
 
 
 def _gains(parts: dict[str, Values]) -> list[str]:
@@ -229,7 +142,7 @@ def _gains(parts: dict[str, Values]) -> list[str]:
         [f"{gain:g}", *(_three(parts.get(f"gain-{gain}-{n}")) for n in things)]
         for gain in sorted({float(gain) for gain, _ in names})
     ]
-    return _table(["true gain, points", *(f"n = {n}" for n in things)], rows)
+    return table(["true gain, points", *(f"n = {n}" for n in things)], rows)
 
 
 def _three(values: Values | None) -> str:
@@ -269,7 +182,7 @@ def _drifts(parts: dict[str, Values]) -> list[str]:
         "worst pool",
         "promoted of 20",
     ]
-    return _table(header, rows)
+    return table(header, rows)
 
 
 def _bars(parts: dict[str, Values]) -> list[str]:
@@ -297,7 +210,7 @@ def _bars(parts: dict[str, Values]) -> list[str]:
     if drifts:
         least = 100 * min(sum(stayed) / len(stayed) for stayed in drifts)
         rows.append(["no drift beyond 5 (slice) or 2 (pool) in 95 % of the runs", f"least {least:.0f} %"])
-    return _table(["bar", "found"], rows)
+    return table(["bar", "found"], rows)
 
 
 def _words() -> list[str]:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from gate_report import write_small
+from gate_small_report import write_small
 from real_input_data import UploadRow, emoji_rows, emoji_splits, read_tsv, write_upload
 
 from app.desk.jobs import UpdateRequest
@@ -105,7 +105,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     if arguments.report is not None:
-        write_small(arguments.work / "results", arguments.report)
+        write_small(arguments.work, arguments.report)
         return
     torch.set_num_threads(1)
     # Every picture's domain is stated here, so that nobody asks the router: it is not fitted, which saves a quarter.
