@@ -11,6 +11,7 @@ from typing import Any
 from bad_chunks_worlds import ALONE, DOMAIN, LEARNED, MORE, NEW
 
 Values = dict[str, Any]
+PRODUCT = "## Through the product"
 KINDS = (LEARNED, MORE, NEW, ALONE, DOMAIN)
 SLIPS = (
     "last 62 % of the rows moved by 1",
@@ -73,9 +74,16 @@ def write_report(results: Path, report: Path) -> None:
         *_by_kind(checked),
         *_doubtful(checked),
         *_untold(checked),
-        *_product(product),
+        *(_product(product) or _as_it_stood(report)),
     ]
     report.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _as_it_stood(report: Path) -> list[str]:
+    """Returns the page's last table of an earlier run, where the work folder has none of the product's results."""
+    old = report.read_text(encoding="utf-8") if report.exists() else ""
+    at = old.find(PRODUCT)
+    return [] if at < 0 else old[at:].rstrip("\n").split("\n")
 
 
 def _runs(cells: Iterable[Values], damage: str, **wanted: object) -> list[Values]:
@@ -192,7 +200,7 @@ def _untold(cells: Sequence[Values]) -> list[str]:
 def _product(cells: Sequence[Values]) -> list[str]:
     if not cells:
         return []
-    lines = ["## Through the product", "", "Uploads, checks, and an update for what the checks let pass.", ""]
+    lines = [PRODUCT, "", "Uploads, checks, and an update for what the checks let pass.", ""]
     lines += [
         "| encoder | seed | upload | standing | held by | update | what was seen |",
         "|---|--:|---|---|---|---|---|",
