@@ -51,8 +51,8 @@ def open_encoder(
     `model` is an embedded encoder (`perennial-tiny`, `perennial-photo`), any architecture of open_clip such as
     `ViT-B-16`, or the path of a sentence-transformers folder with a CLIP model. `pretrained` is a tag of that
     architecture, or the path of a local ``.safetensors`` file; embedded encoders and folders have their own weights and
-    take none. Beside a folder for pictures, `texts` is the path of the one for texts, and `languages` are what its text
-    tower knows; the base language where none are named.
+    take none. Beside a folder for pictures, `texts` is the path of the one for texts. `languages` are what the text
+    tower of a folder or an architecture knows; the base language where none are named.
 
     Raises:
         UnknownModel: no such architecture or tag.
@@ -61,12 +61,16 @@ def open_encoder(
     """
     if is_folder(model) and pretrained is None:
         return open_folders(Path(model), Path(texts) if texts else None, base_languages(model, languages))
-    if texts is not None or languages:
+    if texts is not None:
         raise UnknownModel(
-            f"a text model and its languages go with a local sentence-transformers folder, and {model!r} is none; "
+            f"a text model goes with a local sentence-transformers folder, and {model!r} is none; "
             "name the folder of the image model"
         )
     if model in EMBEDDED_ENCODERS:
+        if languages:
+            raise UnknownModel(
+                f"{model} says itself which languages it knows; leave out {', '.join(languages)}"
+            )
         if pretrained is not None:
             raise UnknownModel(f"{model} brings its own weights and takes none; leave out {pretrained!r}")
         return EMBEDDED_ENCODERS[model]()
@@ -82,8 +86,8 @@ def open_encoder(
         refuse_pickle(local)
         built = build_model(model)
         load_weights(built, local)
-        return wrap(built, model, beside=local.parent)
-    return wrap(_download(model, pretrained), model)
+        return wrap(built, model, beside=local.parent, languages=languages)
+    return wrap(_download(model, pretrained), model, languages=languages)
 
 
 def open_embedded(folder: Path | None = None) -> Encoder:
@@ -229,10 +233,12 @@ def wrap(
     vocabulary: Vocabulary | None = None,
     *,
     beside: Path | None = None,
+    languages: Sequence[str] = (),
 ) -> Encoder:
     """Makes an encoder of a built model, with CLIP's vocabulary where it fits, else open_clip's tokenizer.
 
-    The rules of a tokenizer that open_clip does not bring may lie in the folder `beside`, where its weights are.
+    The rules of a tokenizer that open_clip does not bring may lie in the folder `beside`, where its weights are. Its
+    `languages` are those that it knows, for telling a query's language; the base language where none are named.
 
     Raises:
         UnknownModel: they do not, and no hub answers.
@@ -253,7 +259,7 @@ def wrap(
         preprocessing=preprocessing,
         vocabulary=vocabulary,
         foreign_tokenizer=foreign,
-        profiles=base_profiles([BASE_LANGUAGE]),
+        profiles=base_profiles(languages or [BASE_LANGUAGE]),
     )
 
 

@@ -37,7 +37,10 @@ def init(
     ] = None,
     languages: Annotated[
         str,
-        typer.Option(help="For a folder: what its text model knows, such as en,de,fr.", show_default=False),
+        typer.Option(
+            help="For a folder or an architecture: what its text tower knows, such as en,de,fr.",
+            show_default=False,
+        ),
     ] = "",
     home: HomeOption = None,
     is_json: JsonOption = False,
@@ -91,7 +94,8 @@ def models(
         said.append(f"Nothing to download: {', '.join(names)}.")
     if found.architectures:
         said += [
-            "From a local file: `init --model ARCHITECTURE --pretrained weights.safetensors`, any of those below.",
+            "From a local file: `init --model ARCHITECTURE --pretrained weights.safetensors`, any of those below; "
+            "XLM-RoBERTa and SigLIP cut texts by the `tokenizer.json` that lies beside the weights.",
             "From sentence-transformers: `init --model FOLDER` with a CLIP model saved there; `--texts FOLDER "
             "--languages en,de,…` for a text model of its own beside it.",
             "From a hub: `init --model ARCHITECTURE --pretrained TAG` downloads a tag's weights."

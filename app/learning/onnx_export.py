@@ -97,6 +97,7 @@ def export_to_onnx(
         (target / "README.md").write_text(_card(record, encoder), encoding="utf-8")
         tell("load.py")
         require_same(encoder, target, facts)
+        shutil.rmtree(target / "__pycache__", ignore_errors=True)  # from reading it back
     except BaseException:
         shutil.rmtree(target)
         raise

@@ -150,6 +150,10 @@ def test_open_encoder_takes_folders_and_the_languages_that_they_know() -> None:
     assert base_languages(images) == ("en",)
     with pytest.raises(UnknownModel, match="'perennial-tiny' is none; name the folder of the image model"):
         open_encoder("perennial-tiny", texts=texts)
+    with pytest.raises(
+        UnknownModel, match="perennial-tiny says itself which languages it knows; leave out de, fr"
+    ):
+        open_encoder("perennial-tiny", languages=["de", "fr"])
 
 
 # Learning

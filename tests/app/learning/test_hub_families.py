@@ -35,10 +35,13 @@ TEXTS = [
 @pytest.mark.parametrize("name", [*families.LIKE, SENTENCES])
 def test_an_encoder_of_a_hub_learns_is_judged_and_goes_out_as_onnx(name: str, tmp_path: Path) -> None:
     with Workspace.open(initialised(name, tmp_path)) as workspace:
-        before = workspace.open_encoder(going_live.live_release(workspace)[1].version)
+        record = going_live.live_release(workspace)[1]
+        before = workspace.open_encoder(record.version)
         outcome = taught(workspace, tmp_path)
         encoder = workspace.open_encoder(outcome.version)
 
+    assert record.manifest.languages == ("en", "fr")
+    assert set(before.profiles) == {"en", "fr"}
     assert outcome.verdict in {"promote", "review", "reject"}
     assert encoder.image_routes == ("chalk",)
     assert encoder.text_route("de") == "de"
@@ -56,9 +59,10 @@ def initialised(name: str, place: Path) -> Settings:
         words += [pictures, "--texts", texts]
     else:
         words += [name, "--pretrained", str(families.weights_of(name, place / "weights"))]
+    words += ["--languages", "en,fr"]
     ended = CliRunner().invoke(cli.app, words)
     assert ended.exit_code == 0, ended.output
-    return load_settings(home=place / "home", gate={"samples": 100})
+    return load_settings(home=place / "home", gate={"samples": 100, "cross_fit": False})
 
 
 def taught(workspace: Workspace, place: Path) -> UpdateOutcome:

@@ -132,6 +132,7 @@ def test_the_card_says_what_it_is_and_what_is_not_there(exported: Exported) -> N
     assert exported.encoder.architecture in card
     assert "taught last by `language-tables`" in card
     assert "## What is not here" in card
+    assert not (exported.folder / "__pycache__").exists()
     assert (facts["release"], facts["dim"]) == (exported.release, exported.encoder.dim)
 
 
