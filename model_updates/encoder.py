@@ -58,6 +58,11 @@ class SecondTower(Protocol):
     dim: int  # how many
     first: frozenset[str]  # languages that the tower before it knows without a table of their own
 
+    @property
+    def written(self) -> Mapping[str, frozenset[str]]:
+        """By language that it reads, the scripts that is written in."""
+        ...
+
     def features(self, texts: Sequence[str], languages: Sequence[str]) -> NDArray[np.float32]:
         """Returns (n, dim) float32 of n texts, each read in its language; all of one length."""
         ...
@@ -348,13 +353,23 @@ class Encoder:
             return True
         return self.vocabulary is not None and language in self.vocabulary.tables
 
+    @property
+    def readable(self) -> Mapping[str, frozenset[str]]:
+        """The languages that a second tower reads untaught, each with its scripts; none where there is no such."""
+        return {} if self.second is None else self.second.written
+
     def encode_texts(self, texts: Sequence[str], language: str = SHARED) -> NDArray[np.float32]:
         """Returns (n, dim) float32 unit vectors of texts in one language."""
         return unit(self.text_features(texts, language))
 
     def text_route(self, language: str) -> str:
-        """Returns the name of what reads a language: its own where it has a table or an insert, else `SHARED`."""
-        if any(insert.tower == "text" and insert.owner.name == language for insert in self.inserts):
+        """Returns the name of what reads a language: its own where it has a table or an insert, else `SHARED`.
+
+        A second tower alone reads each in its own way, too.
+        """
+        if not self.tower_reads(language) or any(
+            insert.tower == "text" and insert.owner.name == language for insert in self.inserts
+        ):
             return language
         return SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
 

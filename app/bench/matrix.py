@@ -73,7 +73,7 @@ def _reads(
     encoder: Encoder, languages: Sequence[str], cache: FeatureCache
 ) -> Callable[[Sequence[str]], list[ReadAs]]:
     """Returns how search reads texts; where one table serves every language, whichever is guessed reads alike."""
-    if len({encoder.text_route(language) for language in languages}) == 1:
+    if encoder.second is None and len({encoder.text_route(language) for language in languages}) == 1:
         return lambda texts: [((languages[0], 0.0),)] * len(texts)
     return Reader(encoder, languages, cache)
 

@@ -7,11 +7,12 @@ that versions from before there were profiles are read by lingua.
 
 Scripts come first: a language is asked only when it writes these letters, kana leave no language without kana, and a
 text in letters that no learned language writes is said to be in none of them (`UNDETERMINED`). Letters may be shared
-and the language still be none of them: a text that surprises every profile (`unfamiliar`) may be in none.
+and the language still be none of them: a text that surprises every profile (`unfamiliar`) may be in none. An encoder
+that reads more languages than it was taught has lingua say which of all such a text is in (`widened`).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -31,6 +32,10 @@ UNFAMILIAR = 2.5  # deviations from what is usual; calls fewer than 1 % of a lan
 SCRIPT_SHARE = 0.25  # of a query's letters that a language must write to be asked
 LATIN = "LATIN"
 SURE = 0.5  # of lingua's shares that a language must have to be named among all
+# So many deviations, and so much of lingua's shares for languages nobody taught, let these read a text: of captions in
+# sixteen learned languages none, of those in others three of four (docs/log.md).
+STRANGE, STRANGERS = 1.5, 0.8
+_OURS = {"nb": "no", "nn": "no", "tl": "fil"}  # lingua's codes that are other tags with us
 _EVERY = frozenset(Language.all())
 
 Guess = tuple[str, float]
@@ -126,16 +131,52 @@ def _posterior(heard: _Heard, learned: Sequence[str]) -> tuple[Guess, ...]:
 def guessed_of_all(text: str) -> str:
     """Returns which language of all that lingua knows a text is in; `UNDETERMINED` where it is not sure."""
     # Languages that no detector tells apart by few words share the confidence, and nobody is named.
-    found = _detector(_EVERY, accurate=False).compute_language_confidence_values(text)
-    if not found or found[0].value < SURE:
-        return UNDETERMINED
-    return found[0].language.iso_code_639_1.name.lower()
+    found = _shares_of_all(text)
+    best = max(found, key=lambda tag: found[tag], default=UNDETERMINED)
+    return best if found.get(best, 0.0) >= SURE else UNDETERMINED
 
 
-def unfamiliar(text: str, guesses: Sequence[Guess], profiles: Profiles) -> bool:
+def widened(
+    text: str, guesses: tuple[Guess, ...], profiles: Profiles, readable: Mapping[str, Collection[str]]
+) -> tuple[Guess, ...]:
+    """Returns guesses that also name languages nobody taught, where the learned ones do not fit a text.
+
+    Args:
+        text: a query.
+        guesses: what `detect` returns of it.
+        profiles: of the learned languages.
+        readable: every language that the encoder reads, and the scripts it is written in; empty where it reads only
+            what it was taught.
+    """
+    is_foreign = guesses[0][0] == UNDETERMINED
+    if not readable or not (is_foreign or unfamiliar(text, guesses, profiles, STRANGE)):
+        return guesses
+    learned = {tag for tag, _ in guesses}
+    others = {
+        tag: share
+        for tag, share in _shares_of_all(text).items()
+        if tag in readable and tag not in learned and share > 0
+    }
+    if is_foreign and not others:
+        # lingua does not know some languages that have letters of their own.
+        scripts = set(script_shares(letters_of(text)))
+        writers = [tag for tag in readable if scripts & set(readable[tag])]
+        others = {tag: 1 / len(writers) for tag in writers}
+    total = sum(others.values())
+    if is_foreign and others:
+        found = [(tag, share / total) for tag, share in others.items()]
+    elif total >= STRANGERS:
+        found = [*others.items(), *((tag, share * (1 - total)) for tag, share in guesses)]
+    else:
+        return guesses
+    return tuple(sorted(found, key=lambda guess: -guess[1]))
+
+
+def unfamiliar(text: str, guesses: Sequence[Guess], profiles: Profiles, beyond: float = UNFAMILIAR) -> bool:
     """Says whether a text looks as if none of the learned languages wrote it, though they write its letters.
 
-    `guesses` are what `detect` returns. Where a language that may have written it has no profile, or one of before
+    `guesses` are what `detect` returns; `beyond` how many deviations each profile has to be surprised by.
+    Where a language that may have written it has no profile, or one of before
     surprise was measured, nobody knows what it looks like, and the answer is no.
     """
     letters = letters_of(text)
@@ -148,7 +189,7 @@ def unfamiliar(text: str, guesses: Sequence[Guess], profiles: Profiles) -> bool:
         profile = profiles[tag]
         surprise = -profile.log_likelihood(letters)
         deviations = profile.surprise.deviations(len(letters) - 1, surprise)
-        if deviations is None or deviations <= UNFAMILIAR:
+        if deviations is None or deviations <= beyond:
             return False
     return True
 
@@ -205,6 +246,15 @@ def _written_so(letters: str, learned: Sequence[str], profiles: Profiles) -> lis
     # Kana beside Han characters: only Japanese writes both.
     least = max(covered.values(), default=0.0) - 1e-9 if beyond else SCRIPT_SHARE
     return [tag for tag in learned if covered.get(tag, 1.0) >= least]
+
+
+def _shares_of_all(text: str) -> dict[str, float]:
+    """Returns the share of each language that lingua knows; it is loaded by the first who asks."""
+    shares: dict[str, float] = {}
+    for found in _detector(_EVERY, accurate=False).compute_language_confidence_values(text):
+        code = found.language.iso_code_639_1.name.lower()
+        shares[_OURS.get(code, code)] = shares.get(_OURS.get(code, code), 0.0) + found.value
+    return shares
 
 
 def _lingua_shares(text: str, learned: Sequence[str], *, accurate: bool) -> dict[str, float]:

@@ -9,13 +9,22 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.language.detection import MOST_TABLES, UNDETERMINED, Guess, Reading, detect_all, handicaps, readings
+from app.language.detection import (
+    MOST_TABLES,
+    UNDETERMINED,
+    Guess,
+    Reading,
+    detect_all,
+    handicaps,
+    readings,
+    widened,
+)
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, text_id
 from model_updates.measurement import ReadAs
 
 KIND = "readings"
-RULES = "1"  # raise it when texts are read by other rules than before, so that no reading of before is used
+RULES = "2"  # raise it when texts are read by other rules than before, so that no reading of before is used
 
 
 def read(
@@ -23,7 +32,8 @@ def read(
 ) -> tuple[tuple[Reading, ...], tuple[Guess, ...]]:
     """Returns which languages' tables read a text, and the guesses behind that.
 
-    A text that is in no learned language is read as the first one, which also reads words it does not know.
+    A text that is in no learned language is read in one that the encoder knows untaught, or as the first one, which
+    also reads words it does not know.
     """
     return read_all([text], learned, encoder)[0]
 
@@ -36,7 +46,10 @@ def read_all(
         ((Reading(learned[0], 1.0),), guesses)
         if guesses[0][0] == UNDETERMINED
         else (readings(guesses, encoder.text_route), guesses)
-        for guesses in detect_all(texts, learned, encoder.profiles)
+        for guesses in (
+            widened(text, found, encoder.profiles, encoder.readable)
+            for text, found in zip(texts, detect_all(texts, learned, encoder.profiles), strict=True)
+        )
     ]
 
 
@@ -45,8 +58,10 @@ class Reader:
 
     def __init__(self, encoder: Encoder, learned: Sequence[str], cache: FeatureCache) -> None:
         self._encoder, self._learned, self._cache = encoder, tuple(learned), cache
+        # Rows name languages by their place: the learned ones, then those that are read untaught.
+        self._places = [*learned, *sorted(encoder.readable.keys() - set(learned))]
         self._known: dict[str, ReadAs] = {}
-        self._digest = _digest(encoder, self._learned)
+        self._digest = _digest(encoder, self._learned, self._places)
 
     def __call__(self, texts: Sequence[str]) -> list[ReadAs]:
         """Returns how each text is read."""
@@ -65,7 +80,7 @@ class Reader:
         return [self._known[text] for text in texts]
 
     def _read(self, texts: Sequence[str]) -> list[tuple[Reading, ...]]:
-        if len({self._encoder.text_route(tag) for tag in self._learned}) == 1:
+        if len({self._encoder.text_route(tag) for tag in self._places}) == 1:
             only = (Reading(self._learned[0], 1.0),)  # one table reads all, whatever they are in
             return [only] * len(texts)
         return [chosen for chosen, _ in read_all(texts, self._learned, self._encoder)]
@@ -75,18 +90,18 @@ class Reader:
         row = np.zeros((MOST_TABLES, 2), dtype=np.float32)
         lowered = handicaps(chosen, self._encoder.similarity_scale)
         for n, (reading, value) in enumerate(zip(chosen, lowered, strict=True)):
-            row[n] = self._learned.index(reading.language) + 1, value
+            row[n] = self._places.index(reading.language) + 1, value
         return row.ravel()
 
     def _read_as(self, row: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> ReadAs:
         pairs = row.reshape(-1, 2)
-        return tuple((self._learned[int(number) - 1], float(lowered)) for number, lowered in pairs if number)
+        return tuple((self._places[int(number) - 1], float(lowered)) for number, lowered in pairs if number)
 
 
-def _digest(encoder: Encoder, learned: Sequence[str]) -> str:
+def _digest(encoder: Encoder, learned: Sequence[str], places: Sequence[str]) -> str:
     """Returns the sha256 (hex) of what decides how a text is read."""
-    routes = [encoder.text_route(tag) for tag in learned]
-    facts = repr((RULES, list(learned), routes, round(encoder.similarity_scale, 6)))
+    routes = [encoder.text_route(tag) for tag in places]
+    facts = repr((RULES, list(learned), list(places), routes, round(encoder.similarity_scale, 6)))
     digest = hashlib.sha256(facts.encode())
     for tag in sorted(encoder.profiles):
         profile = encoder.profiles[tag]

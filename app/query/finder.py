@@ -329,6 +329,7 @@ def _recalls(snapshot: Snapshot, encoded: Encoded) -> dict[str, float]:
 
 def _unlearned(snapshot: Snapshot, question: Question, encoded: Encoded) -> str:
     """Returns the language of words in no learned language that come without a translation; else ""."""
-    if not encoded.guesses or question.asked.translation or encoded.guesses[0][0] in snapshot.languages:
+    if not encoded.guesses or question.asked.translation:
         return ""
-    return encoded.guesses[0][0]
+    first = encoded.guesses[0][0]
+    return "" if first in snapshot.languages or first in snapshot.encoder.readable else first

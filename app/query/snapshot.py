@@ -29,7 +29,7 @@ from index.generation import Generation
 from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption
 from ingest.pair import BASE_LANGUAGE
-from ingest.sentence import joined, phrase
+from ingest.sentence import Sentence, joined, phrase
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError, NoFusion
 from model_updates.readings import NEIGHBOUR, background, fused
@@ -253,6 +253,10 @@ def read_query(
         told = (Reading(language, 1.0),), ((language, 1.0),)
         if language in snapshot.languages:
             return *told, ""
+        known = _readable(snapshot, language)
+        if known:
+            note: str = "" if known in snapshot.languages else _untaught([known])
+            return (Reading(known, 1.0),), ((known, 1.0),), note
         note = phrase(
             "{language} is not learned yet; the words are read as they are. Learned: {learned}.",
             language=language,
@@ -269,14 +273,35 @@ def read_query(
     named = [reading.language for reading in chosen]
     notes: list[str] = []
     if len(named) > 1:
-        names = phrase("{names} and {last}", names=", ".join(named[:-1]), last=named[-1])
         notes = [
-            phrase("unsure between {names}", names=names),
+            phrase("unsure between {names}", names=_listed(named)),
             phrase("both were searched") if len(named) == 2 else phrase("all were searched"),
         ]
+    untaught = [language for language in named if language not in snapshot.languages]
+    if untaught:
+        return chosen, guesses, joined([_untaught(untaught), joined(notes, "; ")])
     if unfamiliar(text, guesses, snapshot.encoder.profiles):
         notes.insert(0, phrase("This may be in none of the learned languages ({learned})", learned=learned))
     return chosen, guesses, joined(notes, "; ")
+
+
+def _readable(snapshot: Snapshot, language: str) -> str:
+    """Returns the tag under which the encoder reads a language that nobody taught, without a region; "" for none."""
+    tags = (language, language.partition("-")[0])
+    return next((tag for tag in tags if tag in snapshot.encoder.readable), "")
+
+
+def _untaught(languages: Sequence[str]) -> Sentence:
+    return phrase(
+        "Nothing was taught in {languages} here; the words are read with what the encoder already knows.",
+        languages=_listed(languages),
+    )
+
+
+def _listed(names: Sequence[str]) -> Sentence | str:
+    return (
+        phrase("{names} and {last}", names=", ".join(names[:-1]), last=names[-1]) if names[1:] else names[0]
+    )
 
 
 def reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from model_updates.language_profiles import letters_of, script_shares
 from model_updates.photo.e5 import language_captions, sentence_e5
 from model_updates.photo.e5_file import WIDTH
 
@@ -40,6 +41,11 @@ class SecondTexts(nn.Module):
         self.first = frozenset(first)
         self.register_buffer("offsets", torch.zeros(len(readable()), WIDTH))
 
+    @property
+    def written(self) -> dict[str, frozenset[str]]:
+        """The languages it reads well, each with its scripts."""
+        return _written()
+
     def features(self, texts: Sequence[str], languages: Sequence[str]) -> NDArray[np.float32]:
         """Returns (n, 384) float32 of n texts, each read in its own language; a text is run once.
 
@@ -61,3 +67,12 @@ class SecondTexts(nn.Module):
 def readable() -> dict[str, int]:
     """Returns the languages whose captions come with the package, about a hundred, and the place of each."""
     return {language: place for place, language in enumerate(language_captions())}
+
+
+@cache
+def _written() -> dict[str, frozenset[str]]:
+    """Returns the scripts of each language's captions."""
+    return {
+        language: frozenset(script_shares(" ".join(map(letters_of, captions))))
+        for language, captions in language_captions().items()
+    }

@@ -15,18 +15,21 @@ from app.desk.hits import AUTO, SearchAnswer
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Reading, detect, handicaps, readings
+from app.language.reading import Reader
 from app.learning import going_live, update_cycle
 from app.query.finder import Finder
 from app.query.parts import encode
 from app.query.question import Question
-from app.query.snapshot import SHALLOWEST, LiveSnapshot, Snapshot, ranked
+from app.query.snapshot import SHALLOWEST, LiveSnapshot, Snapshot, ranked, read_query
 from index.generation import load_generation, write_generation
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from model_updates.encoder import Encoder
 from model_updates.language_profiles import base_profiles, taught_profiles
+from model_updates.photo.model import LANGUAGES
 from model_updates.towers import resize_token_table, token_table
 from tests.app.small_home import copy_of, sample_chunk, small_home
+from tests.model_updates.photographs import photo_encoder
 
 
 @pytest.fixture
@@ -176,6 +179,40 @@ def test_a_query_that_may_be_in_no_learned_language_is_answered_and_says_so(work
     assert len(polish.hits) == 3
     assert polish.note.startswith("This may be in none of the learned languages (en)")
     assert english.note == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "reading"),
+    [
+        ("दो कुत्ते समुद्र तट पर दौड़ते हैं", "hi", ["hi"]),
+        ("ein rotes Boot", "de-AT", ["de"]),
+        ("dva psi", "cs", ["cs"]),
+        ("दो कुत्ते समुद्र तट पर दौड़ते हैं", AUTO, ["hi", "mr"]),
+        ("két kutya fut a tengerparton a gyerekekkel", AUTO, ["hu"]),
+        ("Dva psi běží po písečné pláži u moře", AUTO, ["cs"]),
+        ("två hundar springer på stranden vid havet", AUTO, ["sv", "da"]),
+        ("ಎರಡು ನಾಯಿಗಳು ಕಡಲತೀರದಲ್ಲಿ ಓಡುತ್ತಿವೆ", AUTO, ["kn"]),  # lingua does not know it; its letters say it
+        ("Two dogs run on the beach.", AUTO, ["en"]),
+        ("Zwei Hunde laufen am Strand", AUTO, ["de"]),
+    ],
+)
+def test_a_language_that_the_encoder_knows_untaught_is_read_in_it(
+    workspace: Workspace, text: str, told: str, reading: list[str]
+) -> None:
+    encoder = photo_encoder()
+    snapshot = replace(Snapshot.load(workspace), encoder=encoder, languages=LANGUAGES)
+
+    chosen, guesses, note = read_query(snapshot, text, told)
+
+    assert [one.language for one in chosen] == reading
+    assert guesses[0][0] == reading[0]
+    untaught = [language for language in reading if language not in LANGUAGES]
+    assert note.startswith("Nothing was taught in " + " and ".join(untaught)) is bool(untaught)
+    if told == AUTO:
+        lowered = handicaps(chosen, encoder.similarity_scale)
+        measured = Reader(encoder, LANGUAGES, workspace.features)([text])[0]
+        assert [language for language, _ in measured] == reading
+        assert [value for _, value in measured] == pytest.approx(lowered, abs=1e-2)
 
 
 def test_two_tags_of_one_language_are_each_read_by_their_own_table(workspace: Workspace) -> None:
