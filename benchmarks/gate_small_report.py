@@ -22,12 +22,12 @@ WORTHS = {
 
 def write_small(work: Path, report: Path) -> None:
     """Writes the section anew."""
-    taught, closed = (
+    found = [
         [json.loads(path.read_text(encoding="utf-8")) for path in sorted((work / name).glob("*.json"))]
-        for name in ("results", "closed")
-    )
+        for name in ("results", "trained", "closed")
+    ]
     before = report.read_text(encoding="utf-8").partition(SMALL)[0].rstrip()
-    report.write_text("\n".join([before, "", *_section(taught, closed)]) + "\n", encoding="utf-8")
+    report.write_text("\n".join([before, "", *_section(*found)]) + "\n", encoding="utf-8")
 
 
 def worth(trial: Values) -> str:
@@ -39,7 +39,7 @@ def worth(trial: Values) -> str:
     return "useless"
 
 
-def _section(taught: Sequence[Values], closed: Sequence[Values]) -> list[str]:
+def _section(solved: Sequence[Values], trained: Sequence[Values], closed: Sequence[Values]) -> list[str]:
     return [
         SMALL,
         "",
@@ -52,26 +52,31 @@ def _section(taught: Sequence[Values], closed: Sequence[Values]) -> list[str]:
         "",
         "Went live / a person was asked / rejected:",
         "",
-        f"### Taught as the product teaches (`python benchmarks/gate_small.py DATA`, {len(taught)} chunks)",
-        "",
-        *_counts(taught),
-        "",
-        *table(
-            ["taught", "chunks", "true gain", "gain that copies showed", "old captions' true loss"],
-            _by_world(taught),
+        *_taught(
+            f"### By `evergreen` with ridge heads (`benchmarks/gate_small.py`, {len(solved)} chunks)", solved
         ),
-        "",
-        "Good ones about which a person was asked: "
-        + ("; ".join(_named(t) for t in taught if worth(t) == "good" and t["verdict"] != "promote") or "none")
-        + ".",
-        "",
-        f"### Heads in closed form (`python benchmarks/gate_closed.py DATA`, {len(closed)} chunks)",
+        *_taught(
+            f"### By `evergreen` with trained heads, its default before ({len(trained)} chunks)", trained
+        ),
+        f"### Heads in closed form that are not the product's (`benchmarks/gate_closed.py`, {len(closed)} chunks)",
         "",
         "The same homes, folds, galleries and rules, with a head that takes a tenth of a second.",
         "",
         *_counts(closed),
         "",
         *table(["what stood in the way of good chunks", "chunks"], _stopped(closed)),
+    ]
+
+
+def _taught(title: str, trials: Sequence[Values]) -> list[str]:
+    """Returns the part on trials of the product itself; nothing where there are none."""
+    if not trials:
+        return []
+    asked = "; ".join(_named(t) for t in trials if worth(t) == "good" and t["verdict"] != "promote") or "none"
+    columns = ["taught", "chunks", "true gain", "gain that copies showed", "old captions' true loss"]
+    return [
+        *(title, "", *_counts(trials), "", *table(columns, _by_world(trials)), ""),
+        *(f"Good ones about which a person was asked: {asked}.", ""),
     ]
 
 
