@@ -51,7 +51,7 @@ class Added:
 
     chunk: Chunk  # as it is now
     report: Mapping[str, Any]  # of the intake, as `ingest.report.IntakeReport` writes it
-    images_embedded: int  # how many pictures are searchable now that were not before
+    images_embedded: int  # how many pictures the image tower saw for it; others were known to it
     release: str | None = None  # that has them; None when nothing new went live
     job: str | None = None  # that took it in; None when it was done at once
 

@@ -59,22 +59,22 @@ class CheckStep:
         self.word.connect(chunk, [*self._facts, *self.held.components], self._about)
         self.held.connect(chunk, self._facts, self._facts_of)
 
-    def shown(self, visit: Visit, chunk: ChunkRecord, embedded: int | None = None) -> Shown:
-        """Returns what the step shows of a chunk, and how many pictures were embedded, if that was just now."""
+    def shown(self, visit: Visit, chunk: ChunkRecord) -> Shown:
+        """Returns what the step shows of a chunk."""
         # What a person has to look at and to decide is open; all else is there for who wants it.
         is_held = chunk.standing == "held"
         folds = {fold: gr.update(visible=True, open=is_held) for fold in (self.speaking, self.found)}
         return {
-            **self._about(visit, chunk, embedded),
+            **self._about(visit, chunk),
             **folds,
             self.taken: gr.update(visible=True, open=False),
             **self.word.shown(chunk),
         }
 
-    def _about(self, visit: Visit, chunk: ChunkRecord, embedded: int | None = None) -> Shown:
-        return {**self._facts_of(visit, chunk, embedded), **self.held.shown(visit, chunk)}
+    def _about(self, visit: Visit, chunk: ChunkRecord) -> Shown:
+        return {**self._facts_of(visit, chunk), **self.held.shown(visit, chunk)}
 
-    def _facts_of(self, visit: Visit, chunk: ChunkRecord, embedded: int | None = None) -> Shown:
+    def _facts_of(self, visit: Visit, chunk: ChunkRecord) -> Shown:
         say, waiting = visit.say, visit.desk.put_aside(chunk.id).counts["waiting"]
         head = report_words.chunk_title(chunk, say), report_words.standing_view(chunk, say)
         rows = update_words.report_rows(chunk.report, say)
@@ -82,7 +82,7 @@ class CheckStep:
         return {
             self.verdict: report_words.check_view(chunk, waiting, say),
             self.go_on: gr.update(interactive=may_teach, visible=chunk.standing != "held"),
-            self.summary: "## " + "\n\n".join([*head, update_words.intake_view(chunk.report, embedded, say)]),
+            self.summary: "## " + "\n\n".join([*head, update_words.intake_view(chunk.report, say)]),
             **dict(zip(self.cards, _cards(chunk, visit.base, say), strict=True)),
             self.rows.drawn: gr.update(value=self.rows.of(rows, say), visible=bool(rows)),
             self.download: gr.update(link=f"/v1/chunks/{chunk.id}/report.csv", visible=bool(rows)),

@@ -86,15 +86,15 @@ class _UpdateTab:
     def _use_known(self, visit: Visit, chunk: str | None) -> Shown:
         if not chunk:
             return {self.upload.said: visit.say("Choose a chunk first."), self.chunk: ""}
-        return self._chosen(visit, chunk, None)
+        return self._chosen(visit, chunk)
 
-    def _chosen(self, visit: Visit, chunk: str, embedded: int | None) -> Shown:
+    def _chosen(self, visit: Visit, chunk: str) -> Shown:
         record = visit.desk.chunk(chunk)
         return {
             self.upload.said: "",
             self.chunk: record.id,
             self.steps: gr.update(selected=CHECK),
-            **self.check.shown(visit, record, embedded),
+            **self.check.shown(visit, record),
             **self.teach.chosen(visit, record.id),
         }
 

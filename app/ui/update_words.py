@@ -16,7 +16,7 @@ from ingest.sentence import phrase
 _BAR = 24
 
 
-def intake_view(report: Mapping[str, Any], images_embedded: int | None = None, say: Words = ENGLISH) -> str:
+def intake_view(report: Mapping[str, Any], say: Words = ENGLISH) -> str:
     """Returns the counts of an intake."""
     counts = (
         say("**{count}** new pairs", count=report["new_pairs"]),
@@ -26,8 +26,6 @@ def intake_view(report: Mapping[str, Any], images_embedded: int | None = None, s
         say("**{count}** rejected", count=report["rejected"]),
     )
     lines = [" · ".join(counts)]
-    if images_embedded is not None:
-        lines.append(say("{count} pictures were embedded and can be searched now.", count=images_embedded))
     if report["per_slice"]:
         header = (say("slice"), say("train"), say("validation"), say("test"))
         rows = [

@@ -25,8 +25,8 @@ _INTRO = phrase(
     "Upload pictures with a table of captions (`image`, `caption`, `language`, `domain` …), or with a text file of the "
     "same name beside each picture. What is uploaded together becomes a chunk."
 )
-Chosen = Callable[[Visit, str, int | None], Shown]
-"""Shows a chunk by its id, and how many pictures were embedded."""
+Chosen = Callable[[Visit, str], Shown]
+"""Shows a chunk by its id."""
 
 
 class UploadStep:
@@ -123,8 +123,7 @@ class UploadStep:
         if job.state != "succeeded":
             line = "Stopped." if job.state == "cancelled" else (job.error or job.state)
             return {**self._over, **self._none, self.said: refusal(line, visit.say)}
-        chunk, embedded = job.result["report"]["chunk_id"], job.result["images_embedded"]
-        return {**self._over, **self._on_chosen(visit, chunk, embedded)}
+        return {**self._over, **self._on_chosen(visit, job.result["report"]["chunk_id"])}
 
     def _resume(self, visit: Visit) -> Shown:
         """Finds an upload that is still being taken in."""

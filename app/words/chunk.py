@@ -200,7 +200,7 @@ def added_lines(added: Added) -> list[str]:
     chunk = added.chunk
     lines = intake(added.report)
     if added.release is not None:
-        lines.append(f"{added.images_embedded} pictures are searchable now (release {added.release}).")
+        lines.append(f"{added.report['new_images']} new pictures are searchable (release {added.release}).")
     if chunk.standing == "held":
         found = [f"  {check_name(one)}: {one.sentence}" for one in against(chunk)]
         lines += ["It is held and teaches nothing yet:", *map(plain, found or [chunk.standing_why])]

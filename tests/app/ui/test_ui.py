@@ -177,7 +177,7 @@ def test_an_intake_lists_only_what_was_not_accepted() -> None:
             {"where": "row 2", "outcome": "rejected", "code": "image_missing", "sentence": "There is none."},
         ],
     }  # fmt: skip
-    text, rows = update_words.intake_view(report, 4), update_words.report_rows(report)
+    text, rows = update_words.intake_view(report), update_words.report_rows(report)
     assert rows == [["rejected", "row 2", "image missing", "There is none."]]
     assert "| de\\/photo | 6 | 1 | 1 |" in text
     assert "50 %" in text

@@ -52,7 +52,7 @@ def _says_what_was_taken_in(page: Page) -> None:
     assert "Ready to teach: 320 captions in 2 languages." in page.inner_text("#check-verdict")
     unfold(page, "What was taken in")
     assert "320 new pairs" in page.inner_text("#report-summary")
-    assert "160 pictures were embedded" in page.inner_text("#report-summary")
+    assert "160 new pictures" in page.inner_text("#report-summary")
     assert "de/scenes" in page.inner_text("#report-summary table")
 
 
