@@ -18,7 +18,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -65,6 +66,10 @@ class SecondTower(Protocol):
 
     def features(self, texts: Sequence[str], languages: Sequence[str]) -> NDArray[np.float32]:
         """Returns (n, dim) float32 of n texts, each read in its language; all of one length."""
+        ...
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Writes it for `model_updates.onnx_loader`; returns what that has to know, its languages among it."""
         ...
 
 

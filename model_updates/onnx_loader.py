@@ -17,11 +17,24 @@ opened = cache(lambda name: InferenceSession(HERE / name, providers=["CPUExecuti
 tokenizer = cache(lambda name: Tokenizer.from_file(str(HERE / name)))
 facts = cache(lambda: json.loads((HERE / "facts.json").read_text(encoding="utf-8")))
 table = cache(lambda: np.load(HERE / "rows.npy", mmap_mode="r"))
+packed = cache(lambda: np.load(HERE / "second.rows.npy", mmap_mode="r"))
+offsets = cache(lambda: np.load(HERE / "second.offsets.npy"))
+normal = cache(
+    lambda: str.maketrans(json.loads((HERE / "tokenizers/second.normal.json").read_text(encoding="utf-8")))
+)
 
 
 def texts(every: Sequence[str], language: str = "") -> Any:
     """Returns the unit vector of each text, (n, dim) float32; a language that it does not know is read as most are."""
     read = facts()["languages"].get(language, facts()["languages"][""])
+    if "second" not in facts():
+        return _first(every, read)
+    beside = _second(every, language, **facts()["second"])
+    unread = np.zeros((len(every), facts()["dim"] - beside.shape[1]), np.float32)
+    return _unit(np.concatenate([_first(every, read) if read["graph"] else unread, beside], axis=1))
+
+
+def _first(every: Sequence[str], read: dict[str, Any]) -> Any:
     rules, is_whole = tokenizer(read["tokenizer"]), "context" not in facts()
     encoded = rules.encode_batch(list(every), add_special_tokens=is_whole)
     if is_whole:  # the tokenizer marks, cuts and fills up texts, and the graph has its token table
@@ -39,6 +52,34 @@ def pictures(images: Sequence[Image.Image], domain: str = "") -> Any:
     graph = facts()["domains"].get(domain, facts()["domains"][""])["graph"]
     pixels = [_pixels(ImageOps.exif_transpose(one).convert("RGB"), **facts()["pictures"]) for one in images]
     return opened(graph).run(None, {"pixels": np.stack(pixels)})[0]
+
+
+def _second(every: Sequence[str], language: str, **kept: Any) -> Any:
+    """Returns (n, 384): the text read by the second tower, less what texts of its language have in common."""
+    words = [(kept["prefix"] + text).translate(normal()).split(" ") for text in every]
+    marked = [[kept["space"] + word for word in of_text if word] for of_text in words]
+    encoded = tokenizer("tokenizers/second.json").encode_batch(
+        marked, is_pretokenized=True, add_special_tokens=False
+    )
+    rows = [
+        [kept["start"], *_pieces(one, kept["unknown"])[: kept["most"] - 2], kept["end"]] for one in encoded
+    ]
+    lengths = np.array([len(row) for row in rows])
+    blocks = packed()[np.array([row + [0] * (max(lengths) - len(row)) for row in rows])]
+    halves = np.concatenate([blocks["halves"] & 15, blocks["halves"] >> 4], axis=-1).astype(np.float32)
+    embedded = (halves - kept["middle"]) * blocks["step"].astype(np.float32)[..., None]
+    inputs = {"embedded": embedded.reshape(*embedded.shape[:2], -1), "lengths": lengths}
+    vectors = opened("second.onnx").run(None, inputs)[0]
+    return kept["share"] * _unit(vectors - offsets()[kept["languages"].get(language, -1)])
+
+
+def _pieces(encoded: Encoding, unknown: int) -> list[int]:
+    pieces = zip(encoded.ids, encoded.tokens, strict=True)  # unknown letters in a row are one piece there
+    return [row for piece, text in pieces for row in [piece] * (len(text) if piece == unknown else 1)]
+
+
+def _unit(rows: Any) -> Any:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def _rows(encoded: Encoding, words: dict[str, int]) -> list[int]:

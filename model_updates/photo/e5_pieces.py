@@ -6,8 +6,8 @@ from functools import lru_cache
 from model_updates.photo.e5_file import PackedFile
 
 START, END, UNKNOWN = 0, 2, 3
-_SPACE = "\u2581"  # how pieces write the space before a word
-_CONTROL = frozenset({"<s>", "<pad>", "</s>", "<unk>", "<mask>"})  # no text can spell them
+SPACE = "\u2581"  # how pieces write the space before a word
+CONTROL = frozenset({"<s>", "<pad>", "</s>", "<unk>", "<mask>"})  # no text can spell them
 _BELOW = 10.0  # a character that no piece has counts as that much less likely than the least likely piece
 _WORDS_KEPT = 20_000
 
@@ -17,7 +17,7 @@ class E5Pieces:
 
     def __init__(self, file: PackedFile) -> None:
         self._normal, self._scores = file.normal, file.scores
-        self._ids = {piece: place for place, piece in enumerate(file.pieces) if piece not in _CONTROL}
+        self._ids = {piece: place for place, piece in enumerate(file.pieces) if piece not in CONTROL}
         self._longest = max(map(len, self._ids))
         self._unknown = min(file.scores) - _BELOW
         self._word = lru_cache(maxsize=_WORDS_KEPT)(self._cut)
@@ -29,7 +29,7 @@ class E5Pieces:
         for word in words:
             if len(found) >= most:
                 break
-            found += self._word(_SPACE + word)
+            found += self._word(SPACE + word)
         return [*found[: most - 1], END]
 
     def _cut(self, word: str) -> Sequence[int]:

@@ -7,6 +7,8 @@ A language without such captions is centred on the mean of all.
 
 from collections.abc import Sequence
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,6 +63,14 @@ class SecondTexts(nn.Module):
             [self.offsets[known[tag]] if tag in known else self.offsets.mean(dim=0) for tag in languages]
         )
         return (SHARE * functional.normalize(vectors - offsets, dim=-1)).numpy()
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """Writes it for `model_updates.onnx_loader`; returns what that has to know. See `write_e5` for errors."""
+        from model_updates.photo.e5_folder import (
+            write_e5,
+        )  # needs onnx, which nothing else at this point does
+
+        return write_e5(folder, self.offsets) | {"share": SHARE, "languages": readable()}
 
 
 @cache

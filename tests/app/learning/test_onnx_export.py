@@ -31,6 +31,8 @@ TEXTS = {
     "de": ["ein rotes Boot", "Über den Wolken: größere Häuser", "b"],
     "hi": ["लाल नाव", "दो घर"],
     "ja": ["赤いボート", "ﾊﾝｶｸ"],
+    "cs": ["červená loď na jezeře", "𓀀𓀁 ▁ </s>", "loď " * 200, ""],
+    "sw": ["mashua nyekundu ziwani"],
 }
 ELSEWHERE = """
 import importlib.abc, json, sys
@@ -108,7 +110,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 def _there(exported: Exported, files: list[Path]) -> Any:
     asked = json.dumps({"texts": TEXTS, "pictures": list(map(str, files))})
-    command = [sys.executable, "-I", "-c", ELSEWHERE, str(exported.folder), asked]
+    command = [sys.executable, "-IB", "-c", ELSEWHERE, str(exported.folder), asked]
     said = subprocess.run(command, capture_output=True, text=True, check=False)
     assert said.returncode == 0, said.stderr
     return json.loads(said.stdout)
@@ -121,6 +123,9 @@ def test_texts_and_pictures_have_the_same_vectors_without_torch(
     for language, texts in TEXTS.items():
         wanted = exported.encoder.encode_texts(texts, language)
         assert (np.array(there["texts"][language]) * wanted).sum(axis=1).min() > 0.9999, language
+        if exported.encoder.second is not None:
+            same = np.abs(np.array(there["texts"][language])[:, 512:] - wanted[:, 512:])
+            assert same.max() < 1e-4, language
     wanted = exported.encoder.encode_images([Image.open(file).convert("RGB") for file in files])
     assert (np.array(there["pictures"]) * wanted).sum(axis=1).min() > 0.9999
 
@@ -133,6 +138,10 @@ def test_the_card_says_what_it_is_and_what_is_not_there(exported: Exported) -> N
     assert "taught last by `language-tables`" in card
     assert "## What is not here" in card
     assert not (exported.folder / "__pycache__").exists()
+    is_double = exported.encoder.second is not None
+    assert ("| read by the second text tower | en, " in card) is is_double
+    assert ("multilingual-e5-small, MIT" in card) is is_double
+    assert ("sw" in facts["languages"]) is is_double
     assert (facts["release"], facts["dim"]) == (exported.release, exported.encoder.dim)
 
 
