@@ -322,6 +322,7 @@ class Choices:
     domains: tuple[str, ...]  # that pictures are of
     chunks: tuple[NamedChunk, ...]  # that brought pictures, newest first
     examples: tuple[str, ...] = ()  # words that find something here
+    readable: tuple[str, ...] = ()  # other languages that words are read in, though nobody taught them
 
 
 @dataclass(frozen=True)

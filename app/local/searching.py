@@ -94,6 +94,7 @@ class Searching(Opened):
             domains=tuple(self.catalog.domains(in_gallery=True)),
             chunks=tuple(NamedChunk(one.id, one.name, one.created) for one in reversed(chunks)),
             examples=examples(self.catalog, snapshot.languages),
+            readable=snapshot.untaught,
         )
 
     def facets(self, asked: SearchRequest) -> Facets:

@@ -61,6 +61,11 @@ class Snapshot:
         """How many a search may find."""
         return len(self.generation) - len(self.hidden)
 
+    @property
+    def untaught(self) -> tuple[str, ...]:
+        """The languages that it reads though nobody taught them."""
+        return tuple(sorted(self.encoder.readable.keys() - set(self.languages)))
+
     @classmethod
     def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
         """Loads a release (the live one without a name), verified and checked.

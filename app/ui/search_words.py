@@ -51,9 +51,10 @@ def modes(say: Words = ENGLISH) -> list[tuple[str, str]]:
 
 
 def language_choices(choices: Choices, say: Words = ENGLISH) -> list[tuple[str, str]]:
-    """Returns the language menu: detection first, then each learned language with how well it is found."""
+    """Returns the language menu: detection, each learned language with how well it is found, then others by name."""
     learned = [(_badged(own_name(one.language), one.recall), one.language) for one in choices.learned]
-    return [(say.said(ANY_LANGUAGE), AUTO), *learned]
+    others = sorted((own_name(tag), tag) for tag in choices.readable)
+    return [(say.said(ANY_LANGUAGE), AUTO), *learned, *others]
 
 
 def above(

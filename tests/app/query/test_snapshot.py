@@ -202,6 +202,8 @@ def test_a_language_that_the_encoder_knows_untaught_is_read_in_it(
     encoder = photo_encoder()
     snapshot = replace(Snapshot.load(workspace), encoder=encoder, languages=LANGUAGES)
 
+    assert {"hi", "cs", "kn"} < set(snapshot.untaught)
+    assert not {"de", "en"} & set(snapshot.untaught)
     chosen, guesses, note = read_query(snapshot, text, told)
 
     assert [one.language for one in chosen] == reading

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,8 @@ def test_the_language_menu_names_languages_in_themselves_with_recall() -> None:
         ("Deutsch · R@10 87", "de"),
         ("日本語", "ja"),
     ]
+    more = replace(choices, readable=("hi", "cs", "mg"))
+    assert search_words.language_choices(more)[4:] == [("Malagasy", "mg"), ("Čeština", "cs"), ("हिन्दी", "hi")]
 
 
 @pytest.mark.parametrize(
