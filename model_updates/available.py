@@ -7,6 +7,8 @@ import open_clip
 
 from model_updates.hub import hub_answers
 from model_updates.opening import embedded_models, fitting_variant
+from model_updates.photo import packages
+from model_updates.photo.model import NAME as PHOTO
 
 
 @dataclass(frozen=True)
@@ -17,6 +19,16 @@ class Available:
     # open_clip's, each with the pretrained tags that fit it, which a hub has the weights for
     architectures: dict[str, tuple[str, ...]]
     hub: bool  # whether the hub answers now
+
+
+def lacking(model: str) -> str:
+    """Returns a sentence that says what an encoder is made without on this machine; empty where it is whole."""
+    if model != PHOTO or packages.is_installed(packages.SENTENCES):
+        return ""
+    return (
+        f"{PHOTO} reads sixteen languages here and not about a hundred, as the package {packages.SENTENCES[0]}, "
+        "which reads the others, is not installed; it is not made for Windows."
+    )
 
 
 def available(part: str = "") -> Available:

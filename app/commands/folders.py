@@ -101,6 +101,9 @@ def _make_home(settings: Settings) -> None:
         return
     from app.commands.homes import DEFAULT_MODEL
     from app.learning.update_cycle import initialise
+    from model_updates.available import lacking
 
     commit = initialise(settings, model=DEFAULT_MODEL)
     typer.echo(f"{settings.home} is new; release {commit.release} is live.")
+    if said := lacking(DEFAULT_MODEL):
+        typer.echo(said)

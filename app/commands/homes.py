@@ -52,6 +52,7 @@ def init(
     settings = settings_for(home)
     from app.home.folder import home_option
     from app.learning.update_cycle import initialise
+    from model_updates.available import lacking
     from model_updates.errors import UnknownModel
 
     try:
@@ -65,6 +66,7 @@ def init(
         is_json,
         {"home": settings.home, **asdict(commit)},
         f"{settings.home} is ready; release {commit.release} is live (commit {commit.number}).",
+        *filter(None, [lacking(model)]),
         f"Next: `perennial add PICTURES{named}`, then `perennial search WORDS{named}`.",
     )
 

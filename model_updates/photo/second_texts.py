@@ -66,9 +66,7 @@ class SecondTexts(nn.Module):
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Writes it for `model_updates.onnx_loader`; returns what that has to know. See `write_e5` for errors."""
-        from model_updates.photo.e5_folder import (
-            write_e5,
-        )  # needs onnx, which nothing else at this point does
+        from model_updates.photo.e5_folder import write_e5  # loads onnx
 
         return write_e5(folder, self.offsets) | {"share": SHARE, "languages": readable()}
 

