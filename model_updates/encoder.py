@@ -83,6 +83,8 @@ class Encoder:
         vocabulary: ours, or None when the text tower has a foreign tokenizer.
         inserts: small modules that one route alone reads (see `model_updates.inserts`).
         profiles: what the captions of its languages look like, for telling a query's language.
+        spares_second: whether a second tower reads only texts that the first does not know, whose numbers are 0 in the
+            vectors of others. A copy is whole, so that strategies learn with both.
         image_forwards: pictures that ran through the image tower so far.
     """
 
@@ -107,6 +109,7 @@ class Encoder:
         self.foreign_tokenizer = foreign_tokenizer
         self.profiles = dict(profiles or {})
         self.image_forwards = 0
+        self.spares_second = False
         self._transform = preprocessing.transform()
         self._fingerprints: dict[str, str] = {}
         # An insert in a tower may swap the tower's weights while it runs, and a server has many threads.
@@ -350,7 +353,18 @@ class Encoder:
         if known:
             read = self.forward_tokens(tokens()[known], [languages[n] for n in known])
             first[known] = unit(read.float().cpu().numpy())
-        return np.concatenate([first, second.features(texts, languages)], axis=1)
+        rest = np.zeros((len(texts), second.dim), dtype=np.float32)
+        asked = [n for n, language in enumerate(languages) if not self._spares(language)]
+        if asked:
+            rest[asked] = second.features([texts[n] for n in asked], [languages[n] for n in asked])
+        return np.concatenate([first, rest], axis=1)
+
+    def whole(self) -> Encoder:
+        """Returns this encoder, or one of the same model with which both towers read every text."""
+        return self.around(self.model, self.inserts) if self.spares_second else self
+
+    def _spares(self, language: str) -> bool:
+        return self.spares_second and language != SHARED and self.tower_reads(language)
 
     def tower_reads(self, language: str) -> bool:
         """True where the text tower knows a language; of any other a second tower, where there is one, reads all."""
@@ -437,7 +451,8 @@ class Encoder:
         if self.second is None or language == SHARED:
             return digest
         # It centres every language by itself, so that two languages of one table read the same words differently.
-        return hashlib.sha256(f"{digest}|{language}|{self.tower_reads(language)}".encode()).hexdigest()
+        towers = "first" if self._spares(language) else str(self.tower_reads(language))
+        return hashlib.sha256(f"{digest}|{language}|{towers}".encode()).hexdigest()
 
     def _cached(self, name: str, compute: Callable[[], str]) -> str:
         if name not in self._fingerprints:

@@ -73,6 +73,9 @@ class Settings(BaseSettings):
     threads: int | None = Field(default=None, ge=1)  # Threads of torch and FAISS; None leaves it to them.
     # The kind of index of galleries above ten thousand pictures; smaller ones are searched exactly.
     index: str = "Flat"
+    # Where an encoder has a second text tower (`perennial-photo`), whether it reads `always`, or only `where-needed`:
+    # words in languages that the first does not know. That answers sooner, and finds less in the others.
+    second_tower: Literal["always", "where-needed"] = "always"
     default_k: int = Field(default=24, ge=1, le=1000)  # Results per search: four rows of six thumbnails.
     # Longer queries are refused; the encoder reads far fewer.
     max_query_characters: int = Field(default=500, ge=1)

@@ -79,7 +79,9 @@ class Workspace:
     def open_version(self, version_id: str) -> Version:
         """Loads a version, every byte checked; the last few stay in memory. Do not train the encoder you get."""
         if version_id not in self._versions:
-            self._versions[version_id] = load_version(self.home.versions / version_id)
+            loaded = load_version(self.home.versions / version_id)
+            loaded.encoder.spares_second = self.settings.second_tower == "where-needed"
+            self._versions[version_id] = loaded
             while len(self._versions) > KEPT_VERSIONS:
                 self._versions.popitem(last=False)
         self._versions.move_to_end(version_id)

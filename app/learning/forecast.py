@@ -59,7 +59,7 @@ def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
     name = request.strategy or choose_strategy(workspace, request.chunk)[0]
     kind = strategy_named(name)
     strategy = kind(options_of(kind, request.options))
-    encoder = workspace.open_encoder(record.version)
+    encoder = workspace.open_encoder(record.version).whole()
     chunk = workspace.catalog.chunk(request.chunk)
     everything = chunk_pairs(workspace, chunk, Split.TRAIN, set(chunk.languages))
     domains = known_domains(workspace, record, everything)

@@ -54,7 +54,8 @@ def trained(
 
     No caption of the pictures `apart`, by id, is among what it trains beside.
     """
-    candidate = workspace.open_encoder(lesson.parent.version).copy().to(_device(workspace.settings.device))
+    live = workspace.open_encoder(lesson.parent.version)
+    candidate = live.copy().to(_device(workspace.settings.device))
     context = update_context(
         workspace,
         lesson.parent,
@@ -79,6 +80,7 @@ def trained(
         )
 
     report = run_update(lesson.strategy, context, data, checkpoints=checkpoints, progress=progress)
+    candidate.spares_second = live.spares_second  # learned as a whole, it is measured as it will be searched
     return candidate.to("cpu"), report
 
 
@@ -103,8 +105,8 @@ def update_context(
         encoder=encoder,
         pairs=train,
         learned_languages=frozenset(parent.manifest.languages),
-        open_anchor=lambda: workspace.open_encoder(root),
-        open_previous=lambda: workspace.open_encoder(parent.version),
+        open_anchor=lambda: workspace.open_encoder(root).whole(),
+        open_previous=lambda: workspace.open_encoder(parent.version).whole(),
         seed=seed,
         learned_domains=domains,
         update_number=number,

@@ -270,6 +270,24 @@ def test_the_second_space_reads_what_the_first_does_not_know() -> None:
     assert [encoder.tower_reads(tag) for tag in ("en", "", "hi")] == [True, True, False]
 
 
+def test_the_second_tower_can_be_spared_where_the_first_reads() -> None:
+    full = photo_encoder()
+    spared = full.around(full.model)
+    spared.spares_second = True
+
+    english, hindi = spared.encode_texts(["a dog"], "en"), spared.encode_texts(["कुत्ता"], "hi")
+
+    assert np.allclose(english[:, :WIDTH], unit(full.encode_texts(["a dog"], "en")[:, :WIDTH]), atol=1e-6)
+    assert not english[:, WIDTH:].any()
+    assert np.array_equal(hindi, full.encode_texts(["कुत्ता"], "hi"))
+    # What was kept of texts read by both is never taken for what one alone reads.
+    assert spared.text_fingerprint("en") != full.text_fingerprint("en")
+    assert spared.text_fingerprint("hi") == full.text_fingerprint("hi")
+    for whole in (spared.whole(), spared.around(full.model)):
+        assert whole.text_fingerprint("en") == full.text_fingerprint("en")
+        assert np.array_equal(whole.encode_texts(["a dog"], "en"), full.encode_texts(["a dog"], "en"))
+
+
 def test_a_version_of_before_there_was_a_second_space_is_read_as_it_was(tmp_path: Path) -> None:
     old = photo_encoder().around(build_model("perennial-photo", dim=WIDTH))
 

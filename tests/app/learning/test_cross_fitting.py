@@ -16,7 +16,7 @@ from app.learning.cross_fitting import folds_of
 from app.learning.forecast import forecast
 from app.learning.lessons import Lesson, plan
 from app.learning.outcomes import UpdateOutcome, say_nothing
-from app.learning.training import beside_others, update_context
+from app.learning.training import beside_others, trained, update_context
 from app.learning.yardstick import Yardstick
 from app.words.forecast import forecast_sentences
 from ingest.intake import IntakeOptions
@@ -132,6 +132,22 @@ def test_no_copy_trains_beside_captions_of_what_it_is_asked(workspace: Workspace
     apart = {pair.image_id for pair in beside_others(context, asked).open_known()}
     assert asked & beside
     assert apart == beside - asked
+
+
+def test_a_second_tower_that_is_spared_is_not_while_something_is_learned(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = copy_of(small_home(tmp_path_factory, pictures=PICTURES), tmp_path)
+    with Workspace.open(load_settings(home=home, second_tower="where-needed")) as workspace:
+        lesson = replace(lesson_of(workspace), validation=())
+        lesson = replace(lesson, train=lesson.train[:30])
+        encoder = workspace.open_encoder(lesson.parent.version)
+        context = update_context(workspace, lesson.parent, encoder.copy(), lesson.train, (), frozenset())
+        assert encoder.spares_second
+        assert not context.encoder.spares_second
+        assert not context.open_previous().spares_second
+        assert not context.open_anchor().spares_second
+        assert trained(workspace, lesson)[0].spares_second  # it is measured as search will read with it
 
 
 def test_pictures_of_one_thing_are_in_one_fold(workspace: Workspace) -> None:
