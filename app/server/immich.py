@@ -27,6 +27,7 @@ from app.server.served import Served
 router = APIRouter(include_in_schema=False)
 
 _OURS = "clip"
+_LENGTHS = (512, 640, 768, 1024, 1152)  # of the models that Immich knows
 
 
 @router.get("/ping")
@@ -84,11 +85,15 @@ def _wanted(entries: str) -> Mapping[str, Any]:
 
 
 def _vector(desk: Served, **asked: Any) -> str:
-    """Returns the vector of one text or picture, by the release that the setting `immich_release` names."""
+    """Returns the vector of one text or picture, by the release that the setting `immich_release` names.
+
+    Zeros make it as long as that of a model that Immich knows, and leave every cosine as it is.
+    """
     (found,) = desk.embed(**asked, release=desk.installed.immich_release or None).results
     if found.embedding is None:
         raise BadQuery(found.error or "This could not be embedded; try another.")
-    return json.dumps(found.embedding)
+    length = next((length for length in _LENGTHS if length >= len(found.embedding)), 0)
+    return json.dumps([*found.embedding, *[0.0] * (length - len(found.embedding))])
 
 
 def _language(desk: Served, text: str, spoken: str) -> str:

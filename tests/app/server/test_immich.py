@@ -68,8 +68,12 @@ def ask(client: httpx.Client, entries: Any, **sent: Any) -> httpx.Response:
 
 
 def vector_of(answer: httpx.Response) -> Any:
+    """The vector without the zeros that make it as long as one of a model that Immich knows."""
     assert answer.status_code == 200, answer.text
-    return json.loads(answer.json()["clip"])
+    vector = json.loads(answer.json()["clip"])
+    assert len(vector) == 512
+    assert not any(vector[192:])
+    return vector[:192]
 
 
 def embedded(client: httpx.Client, text: str, **asked: Any) -> Any:
