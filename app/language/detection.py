@@ -19,7 +19,7 @@ from functools import lru_cache
 from langcodes import Language as Tag
 from lingua import IsoCode639_1, Language, LanguageDetector, LanguageDetectorBuilder
 
-from model_updates.language_profiles import LanguageProfile, letters_of, script_shares
+from model_updates.language_profiles import LanguageProfile, letters_of, script_of, script_shares
 
 UNDETERMINED = "und"  # BCP 47's tag for it
 ENOUGH = 0.95  # of the posterior that the tables searched must have together
@@ -35,6 +35,7 @@ SURE = 0.5  # of lingua's shares that a language must have to be named among all
 # So many deviations, and so much of lingua's shares for languages nobody taught, let these read a text: of captions in
 # sixteen learned languages none, of those in others three of four (docs/log.md).
 STRANGE, STRANGERS = 1.5, 0.8
+_WRITTEN_TOGETHER = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL"})
 _OURS = {"nb": "no", "nn": "no", "tl": "fil"}  # lingua's codes that are other tags with us
 _EVERY = frozenset(Language.all())
 
@@ -170,6 +171,36 @@ def widened(
     else:
         return guesses
     return tuple(sorted(found, key=lambda guess: -guess[1]))
+
+
+def written_apart(text: str) -> list[tuple[str, float]]:
+    """Returns a text's words by the script that they are written in, each with its share of the letters.
+
+    Only scripts of a quarter of the letters count; where there is but one, the text is returned as it is.
+    """
+    letters = "" if text.isascii() else letters_of(text)
+    words: dict[str, list[str]] = {}
+    for word in letters.split():
+        script = next((script for letter in word if (script := script_of(letter))), "")
+        words.setdefault("CJK" if script in _WRITTEN_TOGETHER else script, []).append(word)
+    apart = {" ".join(own): sum(map(len, own)) for own in words.values()}
+    many = {part: count for part, count in apart.items() if count >= SCRIPT_SHARE * sum(apart.values())}
+    if len(many) < 2:
+        return [(text, 1.0)]
+    return [(part, count / sum(many.values())) for part, count in many.items()]
+
+
+def added_up(parts: Sequence[tuple[tuple[Guess, ...], float]]) -> tuple[Guess, ...]:
+    """Returns the guesses for a text of the guesses for its parts, each with its share of the text."""
+    if len(parts) == 1:
+        return parts[0][0]
+    known = [(guesses, share) for guesses, share in parts if guesses[0][0] != UNDETERMINED] or parts[:1]
+    total = sum(share for _, share in known)
+    found: dict[str, float] = {}
+    for guesses, share in known:
+        for tag, chance in guesses:
+            found[tag] = found.get(tag, 0.0) + chance * share / total
+    return tuple(sorted(found.items(), key=lambda guess: -guess[1]))
 
 
 def unfamiliar(text: str, guesses: Sequence[Guess], profiles: Profiles, beyond: float = UNFAMILIAR) -> bool:

@@ -193,6 +193,13 @@ def test_a_query_that_may_be_in_no_learned_language_is_answered_and_says_so(work
         ("två hundar springer på stranden vid havet", AUTO, ["sv", "da"]),
         ("ಎರಡು ನಾಯಿಗಳು ಕಡಲತೀರದಲ್ಲಿ ಓಡುತ್ತಿವೆ", AUTO, ["kn"]),  # lingua does not know it; its letters say it
         ("Two dogs run on the beach.", AUTO, ["en"]),
+        (
+            "two dogs run समुद्र तट पर",
+            AUTO,
+            ["en", "hi", "mr"],
+        ),  # words in other letters are judged by themselves
+        ("كلبان يركضان on the sandy beach", AUTO, ["en"]),
+        ("犬が浜辺を走る dogs", AUTO, ["ja"]),
         ("Zwei Hunde laufen am Strand", AUTO, ["de"]),
     ],
 )
