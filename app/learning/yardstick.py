@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from app.desk.probes import is_probes
+from app.desk.probes import DOMAIN, is_probes
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.caption_languages import in_another_language
@@ -204,26 +204,34 @@ class Yardstick:
         return slices
 
     def _finished(self, slices: Sequence[HeldOut], views: Collection[View] = ALL_VIEWS) -> list[HeldOut]:
-        """Puts memory slices into the mixed gallery, and every held-out slice a second time."""
+        """Puts memory slices into the mixed gallery, and every held-out slice a second time.
+
+        Probes are among themselves there, too: nobody can find them, so pictures of people may stand before them.
+        """
         wanted = [one for one in slices if one.view in views]
         if not {View.MIXED, View.MEMORY} & set(views):
             return wanted
         gallery = self._mixed_gallery(slices)
-        alike = Alike(gallery, self.workspace.catalog.groups(gallery))
+        groups = self.workspace.catalog.groups(gallery)
+        alike = {
+            shown: Alike(shown, groups)
+            for shown in {gallery, *(one.gallery for one in slices if is_probe(one))}
+        }
         said = {one.key.language: self._said(one.key.language, gallery) for one in wanted}
         mixed = [(one, View.MIXED) for one in slices if one.view is View.OWN and View.MIXED in views]
         memory = [(one, View.MEMORY) for one in wanted if one.view is View.MEMORY]
         return [one for one in wanted if one.view is View.OWN] + [
             HeldOut(
                 one.key,
-                gallery,
+                shown,
                 one.captions,
                 view,
                 one.is_new,
                 one.groups,
-                alike.neutral(one.captions, said[one.key.language]),
+                alike[shown].neutral(one.captions, said[one.key.language]),
             )
             for one, view in (*mixed, *memory)
+            for shown in [one.gallery if is_probe(one) else gallery]
         ]
 
     def _said(self, language: str, gallery: Sequence[str]) -> dict[str, set[str]]:
@@ -241,6 +249,11 @@ class Yardstick:
         needed = {i for one in slices for i in (*one.gallery, *(image_id for image_id, _ in one.captions))}
         others = [i for i in self.workspace.catalog.gallery_ids() if i not in needed]
         return tuple(sorted(needed)) + tuple(sampled(others, MIXED_PICTURES - len(needed)))
+
+
+def is_probe(one: HeldOut) -> bool:
+    """Says whether a slice is one of the drawn probes."""
+    return one.key.domain == DOMAIN and not one.is_new and bool(one.gallery)
 
 
 class Alike:

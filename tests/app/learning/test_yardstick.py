@@ -156,11 +156,19 @@ def test_the_mixed_gallery_holds_everything_that_is_looked_for_and_the_gallery(w
     assert [one.key for one in memory] == [SCENES]
     trained = {pair.image_id for pair in workspace.catalog.pairs(split=Split.TRAIN, domain="scenes")}
     assert {image_id for image_id, _ in memory[0].captions} == trained
-    galleries = {one.gallery for one in slices if one.view is not View.OWN}
+    galleries = {one.gallery for one in slices if one.view is not View.OWN and one.key != PROBES}
     assert len(galleries) == 1
     (gallery,) = galleries
     assert len(set(gallery)) == len(gallery)
     assert set(gallery) == {*workspace.catalog.gallery_ids(), *workspace.catalog.test_images("probes")}
+
+
+def test_probes_that_nobody_can_find_stand_among_themselves(workspace: Workspace) -> None:
+    record = teach_on_paper(workspace, the_chunk(workspace))
+    mixed = [one for one in Yardstick(workspace, record).old(["en"]) if one.view is View.MIXED]
+    (probes,) = [one for one in mixed if one.key == PROBES]
+    assert set(probes.gallery) == set(workspace.catalog.test_images("probes"))
+    assert any(set(probes.gallery) < set(one.gallery) for one in mixed)
 
 
 def test_pairs_that_are_being_taught_are_no_memory(workspace: Workspace) -> None:
