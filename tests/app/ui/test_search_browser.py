@@ -110,6 +110,7 @@ def test_a_person_goes_back_and_finds_earlier_searches_in_this_browser(server: S
     ask(page, "#query", "")
     expect(page).to_have_url(f"{server.url}/")
     expect(page.locator("#status")).to_contain_text("10 pictures")
+    settle(page)  # what is said of the answer before this one may read alike, and is drawn anew
     page.click(".about summary")
     page.click(".about .recent button")
     assert page.evaluate("localStorage.getItem('perennial.searches')") == "[]"
