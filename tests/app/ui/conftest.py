@@ -123,7 +123,8 @@ def page(context: Any) -> Iterator[Page]:
         page.on(ended, lambda request: UNANSWERED.remove(request.url) if is_event(request.url) else None)
     yield page
     if page.url.startswith("http"):
-        page.evaluate("localStorage.clear()")
+        # An answer that is still on its way would be remembered after this.
+        page.evaluate("() => { window.stop(); localStorage.clear(); }")
     context.clear_cookies()
     page.close()
     UNANSWERED.clear()
