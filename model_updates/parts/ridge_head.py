@@ -8,7 +8,7 @@ captions have in common tells no picture from another, so all pictures of the do
 Formula, in each space of the texts, for standardised trunk features x, the domain's caption vectors with mean m and
 covariance C (its mean eigenvalue 1), W = (C + e I)^(-a/2), and h what the base encoder gives without its own mean:
 
-    y = N(x B + b),   B and b by ridge regression onto N((t - m) W)
+    y = N(x B + b),   B and b by ridge regression onto (t - m) W
     q = (y + c N(h W)) W,   the picture's vector: sqrt(1 - |m|^2) N(q without its part along m) + m
 
 Few captions show a covariance badly and teach little: e and c fall with the number n of pairs, to their values for
@@ -37,7 +37,7 @@ MOST_SEEN = 1.5
 
 
 class RidgeHead(Insert):
-    """The head of one domain; `fitted` makes it from the sums of its pairs."""
+    """The head of one domain; `fit` solves it from the sums of its pairs."""
 
     kind = "ridge-head"
     tower = "image"
@@ -62,7 +62,7 @@ class RidgeHead(Insert):
 
     @classmethod
     def build(cls, owner: Owner, config: Mapping[str, Any], model: nn.Module) -> Self:
-        """Makes a head of the right shapes; its numbers come from `fitted` or from a file."""
+        """Makes a head of the right shapes; its numbers come from `fit` or from a file."""
         return cls(owner, config).to(next(model.parameters()).device)
 
     def around_head(self, run: RunImages, trunk: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from model_updates.encoder import Encoder
 from model_updates.inserts import BASE, ENCODER, Owner, Router
 
 Points = NDArray[np.float64]
@@ -87,6 +88,15 @@ def fitted(pictures: Mapping[str, NDArray[np.float32]], routes: Collection[str])
     for name, values in (("whitening", whitening), ("means", means), ("radii", radii), ("margin", margin)):
         getattr(router, name).copy_(torch.as_tensor(values, dtype=torch.float32))
     return router
+
+
+def renew_router(encoder: Encoder, pictures: Mapping[str, NDArray[np.float32]]) -> None:
+    """Gives an encoder a router fitted to pictures of each domain, as `fitted` takes them, where one can be."""
+    router = fitted(pictures, encoder.image_routes)
+    if router is not None:
+        others = [insert for insert in encoder.inserts if not isinstance(insert, Router)]
+        encoder.inserts[:] = [*others, router.to(encoder.device).requires_grad_(False)]
+    encoder.forget_fingerprints()
 
 
 def _gaussians(points: list[Points]) -> tuple[Points, Points]:

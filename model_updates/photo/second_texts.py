@@ -32,7 +32,6 @@ class SecondTexts(nn.Module):
         share: its length.
         first: languages that the first space knows, too.
         offsets: (languages, 384) float32, what texts of each language have in common, in the order of `readable`.
-        centre: (384,) what captions have in common after that.
     """
 
     dim, share = WIDTH, SHARE

@@ -25,7 +25,7 @@ from torch.nn.functional import normalize
 
 from model_updates.checked import Checked, Count, CountOrZero, NotNegative, Within
 from model_updates.encoder import Encoder
-from model_updates.inserts import Router, domain
+from model_updates.inserts import domain
 from model_updates.pairs import Batch, TrainingPair, UpdateData
 from model_updates.parts.adapters import Adapter, adapter_for, maps_features
 from model_updates.parts.domain_memory import Earlier, even_sample, trunk_rows
@@ -39,7 +39,7 @@ from model_updates.parts.domain_terms import (
     known,
     visibility,
 )
-from model_updates.parts.router import fitted
+from model_updates.parts.router import renew_router
 from model_updates.prospect import Prospect, listed
 from model_updates.strategy import (
     Epochs,
@@ -248,12 +248,7 @@ class DomainAdapters(Strategy):
         """Rounds the adapters to the precision they are stored in, and fits the router anew."""
         for adapter in self._adapters.values():
             adapter.settle()
-        encoder = context.encoder
-        router = fitted(self._trunks, encoder.image_routes)
-        if router is not None:
-            others = [insert for insert in encoder.inserts if not isinstance(insert, Router)]
-            encoder.inserts[:] = [*others, router.to(encoder.device).requires_grad_(False)]
-        encoder.forget_fingerprints()
+        renew_router(context.encoder, self._trunks)
 
     def notes(self) -> list[str]:
         return [

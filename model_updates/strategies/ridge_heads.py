@@ -10,8 +10,7 @@ Source: our own; recursive ridge regression is known from ACIL (Zhuang et al., N
 al., NeurIPS 2023), which classify, with one map for all tasks.
 
 Kept between updates: the heads and the router (`parts.router`), part of the encoder. The sums that a head is solved
-from are made anew of features that are kept anyway: 38 MB a domain in every version would save two seconds of an
-update (docs/log.md).
+from are made anew of features that are kept anyway; they would take 38 MB a domain in every version.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,12 +22,12 @@ from torch.nn.functional import normalize
 
 from model_updates.checked import Checked, CountOrZero
 from model_updates.encoder import Encoder
-from model_updates.inserts import Router, domain
+from model_updates.inserts import domain
 from model_updates.pairs import PairSet, TrainingPair, UpdateData
 from model_updates.parts.domain_memory import even_sample, trunk_rows
 from model_updates.parts.ridge import Sums, standard
 from model_updates.parts.ridge_head import RidgeHead
-from model_updates.parts.router import fitted
+from model_updates.parts.router import renew_router
 from model_updates.prospect import Prospect, listed
 from model_updates.strategy import Family, Foresight, Schedule, Strategy, UpdateContext
 
@@ -126,12 +125,7 @@ class RidgeHeads(Strategy):
 
     def after_update(self, context: UpdateContext, batches: object) -> None:
         """Fits the router anew."""
-        encoder = context.encoder
-        router = fitted(self._trunks, encoder.image_routes)
-        if router is not None:
-            others = [insert for insert in encoder.inserts if not isinstance(insert, Router)]
-            encoder.inserts[:] = [*others, router.to(encoder.device).requires_grad_(False)]
-        encoder.forget_fingerprints()
+        renew_router(context.encoder, self._trunks)
 
     def notes(self) -> list[str]:
         return [
