@@ -31,6 +31,8 @@ def _lines(answer: SearchAnswer) -> list[str]:
         lines.append(f"{answer.searched} of {answer.index_size} pictures were searched.")
     if answer.hits and answer.relevance == "nothing":
         lines.append("Probably nothing here fits; these are the nearest.")
+    if answer.measured_in and answer.detected and answer.measured_in != answer.detected[0][0]:
+        lines.append(f"Relevance is measured on captions in {answer.measured_in}: this language has too few.")
     if answer.next:
         lines.append(f"There are more: --next {answer.next}")
     return [line for line in lines if line]

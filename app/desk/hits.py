@@ -285,6 +285,9 @@ class SearchAnswer:
     first: int = 0  # hits before these
     next: str = ""  # the cursor of the next page; empty when there is none
     relevance: str = ""  # what the best hit is worth
+    measured_in: str = (
+        ""  # the language whose captions tell what hits are worth; empty where that is not known
+    )
     captions: tuple[FoundCaption, ...] = ()  # the nearest ones, where the request asked for some
     eta: float | None = None  # how much a translation counts, 0 to 1; None without one
     # the language of the words, where the release has not learned it and no translation was given

@@ -42,7 +42,7 @@ class Finder:
 
     def __init__(self, workspace: Workspace, *, patient: bool = True) -> None:
         self._catalog = workspace.catalog
-        self._calibration = Calibration(workspace.catalog, workspace.features)
+        self._calibration = Calibration(workspace)
         self._etas = Etas(workspace.catalog, workspace.features)
         self._captions = CaptionIndexes(workspace, patient=patient)
 
@@ -101,6 +101,7 @@ class Finder:
             first=offset,
             next=cursor_of(Place(snapshot.release.id, question.digest(), offset + k)) if goes_on else "",
             relevance=best,
+            measured_in=levels.language if levels else "",
             captions=self._nearest_captions(snapshot, question, encoded),
             eta=None if eta is None else eta.value,
         )
@@ -166,12 +167,15 @@ class Finder:
             only_english = eta is not None and eta.value == 1
             # Words in no learned language are read as some language's, and mean nothing in it.
             language = BASE_LANGUAGE if only_english else encoded.guesses[0][0]
-            if language in snapshot.languages:
-                levels = self._calibration.levels(snapshot, language)
+            if language in snapshot.languages or language in snapshot.encoder.readable:
+                gauge = self._calibration.gauge(snapshot, language)
+                if gauge is not None:
+                    text = question.asked.translation if only_english else encoded.text
+                    levels = gauge.levels(text, encoded.scale * encoded.vectors[0])
         if levels is None and question.asked.min_relevance is not None:
             raise BadQuery(
-                f"Relevance is known of a query that is one text, in a learned language with {FEWEST} or more "
-                "held-out captions of gallery pictures; not of this one. Search without a least relevance."
+                f"Relevance is known of a query that is one text, where its language or English has {FEWEST} or "
+                "more held-out captions of gallery pictures; not of this one. Search without a least relevance."
             )
         return levels
 

@@ -171,6 +171,7 @@ def _about(answer: SearchAnswer, choices: Choices, say: Words) -> Markup:
             some=_number(answer.searched, say),
             all=_number(choices.pictures, say),
         ),
+        say("Relevance"): _measured_in(answer, say),
     }
     told = [tag("div", tag("dt", name), tag("dd", value)) for name, value in facts.items() if value]
     files = [
@@ -185,6 +186,13 @@ def _about(answer: SearchAnswer, choices: Choices, say: Words) -> Markup:
         tag("div", inside),
         class_="about",
     )
+
+
+def _measured_in(answer: SearchAnswer, say: Words) -> str:
+    """Says whose captions tell what a hit is worth, where that is known."""
+    if not answer.measured_in:
+        return ""
+    return say("measured on captions in {language}", language=name_in(answer.measured_in, say.language))
 
 
 def missing(names: Sequence[str], say: Words) -> str:
