@@ -5,7 +5,8 @@ averages. An interval is a two-way bootstrap: each draw takes seeds with replace
 thing's captions in all slices and languages together and the same ones for every seed, because two captions of one
 thing are no more evidence than one. Draws of S seeds vary less than seeds do, by the factor (S-1)/S, and the spread of
 a few is itself uncertain: their deviations are widened by the factor's inverse and to Student's quantile. With one seed
-only things are drawn, and the interval says nothing of other seeds.
+only things are drawn, and the interval says nothing of other seeds. Draws are chance, too: where other draws could move
+the interval's end over zero, by one standard error of that end, the difference counts as not told.
 """
 
 import math
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
 
 from app.bench.figures import figures_of
 from app.bench.results import Cell, SliceRun
@@ -30,8 +32,8 @@ FIGURES = ("r1", "r10", "bwt", "learned")
 """What is known of every query, so that two strategies can be paired by it; see `app.bench.figures`."""
 
 FloatArray = NDArray[np.float64]
-_NORMAL = 1.960  # quantile 97.5 % of the normal distribution, and of Student's t by degrees of freedom
-_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
+_NORMAL = 1.960  # quantile 97.5 % of the normal distribution
+_BLOCK = 2000  # so many draws of things are in memory at once
 
 
 class NotComparable(AppError):
@@ -61,11 +63,13 @@ class PairedDifference:
     high: float  # of the 95 % interval
     seeds: tuple[int, ...]  # that both were run with
     things: int  # that were drawn; 0 where the interval is over seeds alone
+    p: float = 1.0  # two-sided, of no difference: twice the share of draws on the other side of zero
+    error: float = 0.0  # standard error, in points, of the end that is nearer to zero, over other draws
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval leaves out zero."""
-        return self.low > 0 or self.high < 0
+        """Whether the interval leaves out zero, by more than other draws could move its end."""
+        return self.low > self.error or self.high < -self.error
 
     @property
     def words(self) -> str:
@@ -82,6 +86,7 @@ class PairedDifference:
             "high": round(self.high, 3) if math.isfinite(self.high) else None,
             "seeds": list(self.seeds),
             "things": self.things,
+            "p": float(f"{self.p:.2g}"),
             "words": self.words,
         }
 
@@ -110,16 +115,32 @@ def difference(
     if not pairs:
         return None
     things = np.unique(np.concatenate([own for slices in pairs.values() for own, _, _ in slices]))
-    weights = _drawn(len(things), draws)
-    rows = [_resampled(slices, things, weights) for slices in pairs.values()]
+    rows = [_resampled(slices, things, draws) for slices in pairs.values()]
     means = (np.stack([row.means for row in rows]) * _seed_weights(len(rows), draws)).sum(axis=0)
     whole = Bootstrap(100 * float(np.mean([row.difference for row in rows])), 100 * means)
-    return PairedDifference(whole.difference, *whole.interval(LEVEL), tuple(sorted(pairs)), len(things))
+    beyond = min(int((means <= 0).sum()), int((means >= 0).sum()))
+    return PairedDifference(
+        whole.difference,
+        *whole.interval(LEVEL),
+        tuple(sorted(pairs)),
+        len(things),
+        min(1.0, 2 * (beyond + 1) / (draws + 1)),
+        _error_of_end(whole),
+    )
+
+
+def _error_of_end(whole: Bootstrap) -> float:
+    """Returns the standard error of the interval's end nearer to zero: half of what as many draws leave open there."""
+    tail = (1 - LEVEL) / 2
+    at = tail if whole.difference > 0 else 1 - tail
+    off = math.sqrt(tail * (1 - tail) / len(whole.means))
+    low, high = np.quantile(whole.means, [max(0.0, at - off), min(1.0, at + off)])
+    return float(high - low) / 2
 
 
 def student(freedom: int) -> float:
-    """Returns the quantile 97.5 % of Student's t; beyond the table that of its last line, which is a little wide."""
-    return _STUDENT[min(freedom, len(_STUDENT)) - 1]
+    """Returns the quantile 97.5 % of Student's t."""
+    return float(stdtrit(freedom, 0.975))
 
 
 def seed_difference(
@@ -139,12 +160,13 @@ def seed_difference(
     }
     if not gained:
         return None
-    values = np.asarray(list(gained.values()))
-    half = math.inf
+    values, freedom = np.asarray(list(gained.values())), len(gained) - 1
+    mean, half, p = float(values.mean()), math.inf, 1.0
     if len(values) >= FEWEST_SEEDS:
-        half = student(len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
-    mean = float(values.mean())
-    return PairedDifference(mean, mean - half, mean + half, tuple(sorted(gained)), 0)
+        error = float(values.std(ddof=1)) / math.sqrt(len(values))
+        half = student(freedom) * error
+        p = 2 * float(stdtr(freedom, -abs(mean) / error)) if error else float(mean == 0)
+    return PairedDifference(mean, mean - half, mean + half, tuple(sorted(gained)), 0, p)
 
 
 def _paired(ours: Cell, theirs: Cell, measure: Criterion, named: Counts) -> list[_Slice]:
@@ -211,7 +233,7 @@ def _things(cells: Sequence[Cell]) -> list[Counts]:
     return numbered
 
 
-def _resampled(slices: Sequence[_Slice], things: Counts, weights: FloatArray) -> Bootstrap:
+def _resampled(slices: Sequence[_Slice], things: Counts, draws: int) -> Bootstrap:
     """Returns one seed's mean over slices, and the same in every draw of things; fractions."""
     together: dict[bytes, tuple[FloatArray, FloatArray, int]] = {}
     for own, sums, sizes in slices:
@@ -220,24 +242,32 @@ def _resampled(slices: Sequence[_Slice], things: Counts, weights: FloatArray) ->
         gained, asked, count = together.get(row[1].tobytes(), (np.zeros(len(things)), row[1], 0))
         together[row[1].tobytes()] = (gained + row[0], asked, count + 1)
     # Slices that ask for the same things have the same denominators, so that their sum is drawn instead of each.
-    gained, asked = (np.stack([found[part] for found in together.values()]) for part in (0, 1))
+    # What is added are whole numbers, which single precision holds exactly.
+    gained, asked = (
+        np.stack([found[part] for found in together.values()]).astype(np.float32) for part in (0, 1)
+    )
     counts = np.asarray([count for _, _, count in together.values()], dtype=np.float64)
-    sums, sizes = gained @ weights, asked @ weights
-    # A draw may miss every thing of a small slice; that slice is then no part of its mean.
-    with_queries = sizes > 0
-    rates = np.divide(sums, sizes, out=np.zeros_like(sums), where=with_queries)
-    means = rates.sum(axis=0) / np.maximum(counts @ with_queries, 1)
-    return Bootstrap(float((gained.sum(axis=1) / asked.sum(axis=1)).sum() / counts.sum()), means)
+    means = []
+    for block in range(math.ceil(draws / _BLOCK)):
+        weights = _drawn(len(things), min(_BLOCK, draws - block * _BLOCK), block)
+        sums, sizes = gained @ weights, asked @ weights
+        # A draw may miss every thing of a small slice; that slice is then no part of its mean.
+        with_queries = sizes > 0
+        rates = np.divide(sums, sizes, out=np.zeros_like(sums), where=with_queries)
+        means.append(rates.sum(axis=0) / np.maximum(counts @ with_queries, 1))
+    difference = float((gained.sum(axis=1) / asked.sum(axis=1)).sum() / counts.sum())
+    return Bootstrap(difference, np.concatenate(means))
 
 
-@lru_cache(maxsize=8)
-def _drawn(things: int, draws: int) -> FloatArray:
-    """Returns how often each draw takes each thing, (things, draws); the same every time."""
+@lru_cache(maxsize=16)
+def _drawn(things: int, draws: int, block: int) -> NDArray[np.float32]:
+    """Returns how often each draw of a block takes each thing, (things, draws); the same every time."""
     taken = (
-        np.random.default_rng(0).integers(things, size=(draws, things)) + things * np.arange(draws)[:, None]
+        np.random.default_rng([0, block]).integers(things, size=(draws, things))
+        + things * np.arange(draws)[:, None]
     )
     counts = np.bincount(taken.ravel(), minlength=things * draws).reshape(draws, things)
-    return np.ascontiguousarray(counts.T, dtype=np.float64)
+    return np.ascontiguousarray(counts.T, dtype=np.float32)
 
 
 def _seed_weights(seeds: int, draws: int) -> FloatArray:

@@ -30,10 +30,11 @@ RECALLS = {"r1": LABELS["t2i_r1"], "r10": LABELS["t2i_r10"]}
 WORDS = {**RECALLS, "bwt": "transfer"}
 EXPLAINED = (
     "Average recall at the end is over slices, text to image, percent, mean over seeds; ± is half of their range. "
-    "*Told*: in the gallery of their own domain, the language told; *searched*: among all pictures, the language not "
-    "told. *Forgetting*: the best R@1 that a slice had from the step that taught it to the step before the last, less "
-    "its R@1 at the end, mean over slices known before the last step; lower is better. *Transfer* (backward): at the "
-    "end less just after it was taught; higher is better. *Rm*: the mean of R@1, 5 and 10 in both directions."
+    "*Told*: in the gallery of their own domain, the language told; *searched*: among all taught, or all held-out, "
+    "pictures, the language not told. *Forgetting*: the best R@1 that a slice had from the step that taught it to the "
+    "step before the last, less its R@1 at the end, mean over slices known before the last step; lower is better. "
+    "*Transfer* (backward): at the end less just after it was taught; higher is better. *Rm*: the mean of R@1, 5 and "
+    "10 in both directions."
 )
 BASE = {
     True: "The base, which the encoder knew before the first step, counts in every figure but *no base*.",

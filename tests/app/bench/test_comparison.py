@@ -1,12 +1,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.bench.comparison import Criterion, NotComparable, _seed_weights, difference, seed_difference
+from app.bench.comparison import (
+    Criterion,
+    NotComparable,
+    PairedDifference,
+    _seed_weights,
+    difference,
+    seed_difference,
+)
 from app.bench.results import Cell
 from tests.app.bench.cells import cell, slice_run
 
@@ -85,6 +93,25 @@ def test_no_difference_is_not_distinguishable() -> None:
     assert not found.is_clear
 
 
+def test_what_other_draws_could_move_over_zero_is_not_told() -> None:
+    near = PairedDifference(2.0, 0.02, 4.0, (0, 1, 2), 80, p=0.049, error=0.05)
+    assert near.words == "not distinguishable"
+    assert replace(near, error=0.01).words == "higher"
+    assert replace(near, mean=-2.0, low=-4.0, high=-0.02).words == "not distinguishable"
+
+
+def test_ten_times_the_draws_leave_a_third_of_the_error_and_the_same_interval() -> None:
+    rng = np.random.default_rng(4)
+    level = rng.random(THINGS)
+    sides = _cells(rng, 0.2 + 0.6 * level), _cells(rng, 0.1 + 0.6 * level, strategy="b")
+    few, many = (difference(*sides, FIRST, draws=draws) for draws in (2000, 20_000))
+    assert few is not None
+    assert many is not None
+    assert 0.15 * few.error < many.error < 0.6 * few.error
+    assert (many.low, many.high) == pytest.approx((few.low, few.high), abs=4 * few.error)
+    assert many.p == pytest.approx(few.p, abs=0.03)
+
+
 def test_captions_of_one_thing_count_once() -> None:
     ours = [1, 1, 1, 0, 1, 0, 1, 1]
     alone = _one(ours, range(8)), _one([0, 1, 0, 1, 0, 1, 0, 1], range(8))
@@ -158,7 +185,8 @@ def test_figures_of_seeds_take_three_to_say_anything() -> None:
     found = seed_difference(ours, theirs, "trained/told/r1")
     assert found is not None
     assert found.mean == pytest.approx(11)
-    assert found.high - found.mean == pytest.approx(4.303 * 1 / 3**0.5)
+    assert found.high - found.mean == pytest.approx(4.3027 * 1 / 3**0.5, abs=1e-3)
+    assert found.p == pytest.approx(0.0027, abs=1e-4)  # t = 19.05 with two degrees of freedom
     few = seed_difference(ours[:2], theirs[:2], "trained/told/r1")
     assert few is not None
     assert not few.is_clear
