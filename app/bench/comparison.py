@@ -243,19 +243,19 @@ def _resampled(slices: Sequence[_Slice], things: Counts, draws: int) -> Bootstra
         together[row[1].tobytes()] = (gained + row[0], asked, count + 1)
     # Slices that ask for the same things have the same denominators, so that their sum is drawn instead of each.
     # What is added are whole numbers, which single precision holds exactly.
-    gained, asked = (
+    gains, asks = (
         np.stack([found[part] for found in together.values()]).astype(np.float32) for part in (0, 1)
     )
     counts = np.asarray([count for _, _, count in together.values()], dtype=np.float64)
     means = []
     for block in range(math.ceil(draws / _BLOCK)):
         weights = _drawn(len(things), min(_BLOCK, draws - block * _BLOCK), block)
-        sums, sizes = gained @ weights, asked @ weights
+        drawn, counted = gains @ weights, asks @ weights
         # A draw may miss every thing of a small slice; that slice is then no part of its mean.
-        with_queries = sizes > 0
-        rates = np.divide(sums, sizes, out=np.zeros_like(sums), where=with_queries)
+        with_queries = counted > 0
+        rates = np.divide(drawn, counted, out=np.zeros_like(drawn), where=with_queries)
         means.append(rates.sum(axis=0) / np.maximum(counts @ with_queries, 1))
-    difference = float((gained.sum(axis=1) / asked.sum(axis=1)).sum() / counts.sum())
+    difference = float((gains.sum(axis=1) / asks.sum(axis=1)).sum() / counts.sum())
     return Bootstrap(difference, np.concatenate(means))
 
 

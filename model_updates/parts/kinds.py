@@ -9,6 +9,7 @@ from model_updates.parts.layer_inserts import LayerBottlenecks, LayerLowRank
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
 from model_updates.parts.queried_prefixes import CodaPrompts, DualPrompts
+from model_updates.parts.random_head import RandomHead
 from model_updates.parts.ridge_head import RidgeHead
 from model_updates.parts.router import LdaRouter
 from model_updates.parts.text_inserts import TextBottlenecks, TextLowRank, TextPrefixes
@@ -24,6 +25,7 @@ KINDS: dict[str, type[Insert]] = {
     LowRank.kind: LowRank,
     LdaRouter.kind: LdaRouter,
     RidgeHead.kind: RidgeHead,
+    RandomHead.kind: RandomHead,
     DualPrompts.kind: DualPrompts,
     CodaPrompts.kind: CodaPrompts,
     TextBottlenecks.kind: TextBottlenecks,

@@ -12,12 +12,15 @@ Source: Hoerl and Kennard, *Ridge Regression*, Technometrics 1970; sums in the p
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+
+from model_updates.pairs import PairSet
+from model_updates.prospect import Prospect, listed
 
 
 @dataclass(frozen=True)
@@ -107,3 +110,33 @@ def by_name(tensors: Mapping[str, Tensor]) -> dict[str, Sums]:
 def named(sums: Mapping[str, Sums]) -> dict[str, Tensor]:
     """Returns the tensors of some sums, each under its name and that of the sum."""
     return {f"{name}/{part}": value for name, own in sums.items() for part, value in own.tensors().items()}
+
+
+def sums_of(
+    pairs: PairSet, widths: Sequence[int], features: Callable[[Tensor], Tensor] = standard
+) -> Iterator[Sums]:
+    """Yields the sums of pairs in each space of their texts' vectors, of the pairs whose text has a vector there.
+
+    `features` makes of trunk features (n, f) what the regression takes.
+    """
+    if pairs.text_features is None:
+        raise ValueError("a head is solved from text features; the strategy must ask for them")
+    for targets in torch.split(pairs.text_features, list(widths), dim=-1):
+        there = (targets.norm(dim=-1) > 0).nonzero()[:, 0]
+        numbers, picture = pairs.image_index[there].unique(return_inverse=True)  # type: ignore[no-untyped-call]
+        first = torch.full_like(numbers, len(there)).scatter_reduce(
+            0, picture, torch.arange(len(there)), "amin"
+        )
+        yield Sums.of(
+            features(pairs.trunk[there[first]]), functional.normalize(targets[there], dim=-1), picture
+        )
+
+
+def nothing_readable(prospect: Prospect, name: str) -> str | None:
+    """Says why a regression onto texts cannot learn from captions that nobody can read yet; None where it can."""
+    if prospect.languages & prospect.learned_languages:
+        return None
+    return (
+        f"no caption of this chunk is in a language that is learned ({listed(prospect.languages)} is not), so they "
+        f"cannot say to {name} what its pictures show. Use evergreen, which teaches the language too"
+    )

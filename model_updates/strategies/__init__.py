@@ -62,6 +62,8 @@ STRATEGIES = Registry(
         "cpe-clip": "model_updates.strategies.cpe_clip:CpeClip",
         "moe-adapters": "model_updates.strategies.moe_adapters:MoeAdapters",
         "domain-adapters": "model_updates.strategies.domain_adapters:DomainAdapters",
+        "acil": "model_updates.strategies.acil:Acil",
+        "ranpac": "model_updates.strategies.ranpac:Ranpac",
         "ridge-heads": "model_updates.strategies.ridge_heads:RidgeHeads",
         "new-words": "model_updates.strategies.new_words:NewWords",
         "evergreen": "model_updates.strategies.evergreen:Evergreen",

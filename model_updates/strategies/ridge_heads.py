@@ -13,22 +13,20 @@ Kept between updates: the heads and the router (`parts.router`), part of the enc
 from are made anew of features that are kept anyway; they would take 38 MB a domain in every version.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from model_updates.checked import Checked, CountOrZero
 from model_updates.encoder import Encoder
 from model_updates.inserts import domain
-from model_updates.pairs import PairSet, TrainingPair, UpdateData
+from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.domain_memory import even_sample, trunk_rows
-from model_updates.parts.ridge import Sums, standard
+from model_updates.parts.ridge import nothing_readable, sums_of
 from model_updates.parts.ridge_head import RidgeHead
 from model_updates.parts.router import renew_router
-from model_updates.prospect import Prospect, listed
+from model_updates.prospect import Prospect
 from model_updates.strategy import Family, Foresight, Schedule, Strategy, UpdateContext
 
 
@@ -71,12 +69,7 @@ class RidgeHeads(Strategy):
 
     def fits(self, prospect: Prospect) -> str | None:
         """Refuses captions that nobody can read yet: a head learns how pictures look from what captions say."""
-        if prospect.languages & prospect.learned_languages:
-            return None
-        return (
-            f"no caption of this chunk is in a language that is learned ({listed(prospect.languages)} is not), so they "
-            f"cannot say to {self.name} what its pictures show. Use evergreen, which teaches the language too"
-        )
+        return nothing_readable(prospect, self.name)
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
         """Returns all earlier pairs of the chunk's domains, and a sample of every other domain."""
@@ -144,16 +137,3 @@ def empty_head(encoder: Encoder, name: str) -> RidgeHead:
     if isinstance(centre, Tensor):
         head.base_centre.copy_(centre)
     return head
-
-
-def sums_of(pairs: PairSet, widths: Sequence[int]) -> Iterator[Sums]:
-    """Yields the sums of pairs in each space of their texts' vectors, of the pairs whose text has a vector there."""
-    if pairs.text_features is None:
-        raise ValueError("a head is solved from text features; the strategy must ask for them")
-    for targets in torch.split(pairs.text_features, list(widths), dim=-1):
-        there = (targets.norm(dim=-1) > 0).nonzero()[:, 0]
-        numbers, picture = pairs.image_index[there].unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        first = torch.full_like(numbers, len(there)).scatter_reduce(
-            0, picture, torch.arange(len(there)), "amin"
-        )
-        yield Sums.of(standard(pairs.trunk[there[first]]), normalize(targets[there], dim=-1), picture)

@@ -51,7 +51,7 @@ BOTH = "evergreen-of-both"
 CASES: Mapping[str, type[Strategy]] = {**STRATEGIES, BOTH: STRATEGIES["evergreen"]}
 
 # Solved at once: there are no terms, no step in which it could be cut off, and nothing that a seed would draw.
-IN_CLOSED_FORM = frozenset({"ridge-heads"})
+IN_CLOSED_FORM = frozenset({"acil", "ranpac", "ridge-heads"})
 
 # Terms that hold an encoder where it was: zero, or without a gradient (cross-entropy forms), while it is as it was.
 # Others teach, and may be anything but one that falls when the encoder leaves a place where it was at rest.

@@ -134,6 +134,7 @@ def styled_pairs(style: str) -> list[TrainingPair]:
 QUICK = {"epochs": 2, "batch_size": 8, "vocabulary": 560, "memory_size": 6}
 """By option: what makes any strategy that has it quick."""
 QUICK_BY_NAME: dict[str, dict[str, Any]] = {
+    "acil": {"width": 40},
     "c-clip": {"rank": 4},
     "cll-clip+joint": {"vocabulary": TableJoint.Options.vocabulary, "oracle_vocabulary": 560},
     "ctp": {"queue": 12},
@@ -146,6 +147,7 @@ QUICK_BY_NAME: dict[str, dict[str, Any]] = {
     "l2p": {"pool": 6, "length": 1, "top": 2},
     "moe-adapters": {"experts": 4, "bottleneck": 4},
     "p-tuning": {"length": 3, "hidden": 8},
+    "ranpac": {"width": 40},
     "tic": {"fixed_compute": False},
     "zscl": {"reference_size": 8, "reference_batch": 4},
 }

@@ -12,8 +12,9 @@ from model_updates.batches import gather
 from model_updates.encoder import Encoder
 from model_updates.features import NoCache
 from model_updates.pairs import TrainingPair
+from model_updates.parts.ridge import sums_of
 from model_updates.parts.router import FEWEST_PICTURES
-from model_updates.strategies.ridge_heads import RidgeHeads, sums_of
+from model_updates.strategies.ridge_heads import RidgeHeads
 from model_updates.trainer import TrainingReport, run_update
 from tests.model_updates.domains import NEW, NEW_IDS, evolve, known_pairs, new_pairs
 from tests.model_updates.photographs import photo_encoder
