@@ -123,8 +123,8 @@ def _uploads(home: str, data: Path) -> dict[str, Write]:
         "line": partial(_rows_upload, lambda: names("en", ("line",))),
         "fluent3d": partial(_rows_upload, lambda: names("en", ("fluent3d",))),
         "photo": partial(_rows_upload, lambda: photo_rows(data, "en", photos=PHOTOS)),
-        "edges": partial(_changed_upload, lambda: names("en", ("noto",)), "edges", _edges),
-        "thermal": partial(_changed_upload, lambda: names("en", ("noto",)), "thermal", _thermal),
+        "edges": partial(_changed_upload, lambda: names("en", ("noto",)), "edges", edges),
+        "thermal": partial(_changed_upload, lambda: names("en", ("noto",)), "thermal", thermal),
     }
     for number, keys in enumerate(_neighbours(data), start=1):
         uploads[f"lines-{number}"] = partial(
@@ -146,7 +146,7 @@ def _tuning_uploads(data: Path) -> dict[str, Write]:
     names = partial(emoji_rows, data, splits, "en")
     uploads: dict[str, Write] = {
         "cipher": partial(_rows_upload, lambda: list(_ciphers(names(("fluent3d",))))),
-        "negative": partial(_changed_upload, lambda: names(("noto",)), "negative", _negative),
+        "negative": partial(_changed_upload, lambda: names(("noto",)), "negative", negative),
         "mosaic": partial(_changed_upload, lambda: names(("noto",)), "mosaic", _mosaic),
     }
     uploads["relief"] = partial(_changed_upload, lambda: names(("noto",)), "relief", _relief)
@@ -218,15 +218,22 @@ def _changed_upload(
     folder: Path,
 ) -> Path:
     """Writes an upload whose pictures are made from others, in a domain of their own."""
-    made = folder.with_name(f"{domain}-pictures")
-    made.mkdir(parents=True)
+    return write_upload(folder, changed_rows(rows(), domain, change, folder.with_name(f"{domain}-pictures")))
+
+
+def changed_rows(
+    rows: Sequence[UploadRow], domain: str, change: Callable[[Image.Image], Image.Image], made: Path
+) -> list[UploadRow]:
+    """Returns rows on pictures made from theirs, in a domain; those that `made`, a folder, has not are drawn."""
+    made.mkdir(parents=True, exist_ok=True)
     changed = []
-    for row in rows():
+    for row in rows:
         picture = made / f"{row.picture.stem}.png"
-        with Image.open(row.picture) as opened:
-            change(_flat(opened)).save(picture)
+        if not picture.exists():
+            with Image.open(row.picture) as opened:
+                change(_flat(opened)).save(picture)
         changed.append(replace(row, picture=picture, domain=domain))
-    return write_upload(folder, changed)
+    return changed
 
 
 def _flat(picture: Image.Image) -> Image.Image:
@@ -234,15 +241,18 @@ def _flat(picture: Image.Image) -> Image.Image:
     return Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear).convert("RGB")
 
 
-def _negative(picture: Image.Image) -> Image.Image:
+def negative(picture: Image.Image) -> Image.Image:
+    """Returns a picture with its colours turned round."""
     return ImageOps.invert(picture)
 
 
-def _edges(picture: Image.Image) -> Image.Image:
+def edges(picture: Image.Image) -> Image.Image:
+    """Returns the edges of what a picture shows, dark on white."""
     return ImageOps.invert(picture.convert("L").filter(ImageFilter.FIND_EDGES)).convert("RGB")
 
 
-def _thermal(picture: Image.Image) -> Image.Image:
+def thermal(picture: Image.Image) -> Image.Image:
+    """Returns a picture in the colours of a thermal camera."""
     return ImageOps.colorize(picture.convert("L"), "navy", "yellow", mid="crimson")
 
 
@@ -297,7 +307,7 @@ def _turned_upload(subject: str, folder: Path) -> Path:
     shutil.unpack_archive(drawn, folder)
     for path in folder.rglob("*.webp"):
         with Image.open(path) as opened:
-            turned = _negative(opened.convert("RGB"))
+            turned = negative(opened.convert("RGB"))
         turned.save(path, lossless=True)
     return folder
 

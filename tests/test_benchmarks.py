@@ -265,3 +265,50 @@ def test_a_folder_is_timed_as_it_was_and_after_changes(tmp_path: Path, module: A
     ):
         assert measured.what.startswith("`perennial add` of 12 ")
         assert "1 new" in measured.details or "2 new" in measured.details
+
+
+def test_a_hundred_chunks_bring_every_language_and_domain_once_before_they_come_again(module: Any) -> None:
+    plan = module("drip_plan")
+    drops = plan.planned()
+    assert [drop.number for drop in drops] == list(range(1, 101))
+    assert drops == plan.planned()
+    languages, domains = {"en"}, {plan.FIRST}
+    for drop in drops:
+        languages |= {drop.language} if drop.kind == plan.LANGUAGE else set()
+        domains |= {drop.domain} if drop.kind == plan.DOMAIN else set()
+        assert drop.language in languages
+        assert drop.domain in domains
+        assert 40 <= drop.size <= 1_000
+        assert bool(drop.damage) == (drop.kind == plan.BAD)
+        assert drop.again < drop.number
+    assert len(languages) == 36
+    assert domains == set(plan.DOMAINS)
+
+
+def test_what_drips_in_is_judged_by_what_moved_and_by_ratios_of_one_run(tmp_path: Path, module: Any) -> None:
+    report = module("drip_report")
+    step: dict[str, Any] = {"kind": "language", "language": "de", "domain": "noto", "verdict": "promote"}
+    step |= {"standing": "new", "moved": ["de"], "languages": ["en", "de"], "routes": 0, "pictures": 9}
+    step |= {"stages": {"train": 9.0, "measure": 2.0}, "peak_mb": 5, "version_bytes": 9, "own_bytes": 1}
+    step |= {"slices": [["en", "noto", "own", 4, {"t2i_r10": 50.0}]], "home_bytes": 1}
+    first: dict[str, Any] = {
+        "first": {"load_seconds": 1.0, "mb": 5.0},
+        "newest": {"load_seconds": 1.0, "mb": 5.0},
+    }
+    first["looked"] = {"first": 1.0, "newest": 1.0, "tables": {"newest": 1.0}}
+    later: dict[str, Any] = {
+        "number": 2,
+        "languages": ["en", "de", "fr"],
+        "moved": ["de", "ja"],
+        "stages": {"measure": 4.0},
+    }
+    later |= {"newest": {"load_seconds": 3.0, "mb": 7.0}, "looked": first["looked"] | {"newest": 1.1}}
+    steps = [{"number": 1} | step | first, step | first | later]
+    said = [bar.split(":")[0] for bar in report.bars(steps)]
+    assert said == ["misses", "holds", "misses", "misses", "misses"]
+    (tmp_path / "images").mkdir()
+    (tmp_path / "results").mkdir()
+    report.write_report(steps, tmp_path / "results" / "drip.md")
+    page = (tmp_path / "results" / "drip.md").read_text(encoding="utf-8")
+    assert "2 of 100 chunks" in page
+    assert (tmp_path / "images" / "drip-recall.svg").exists()
