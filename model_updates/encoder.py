@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from model_updates.errors import WeightsMismatch
-from model_updates.fingerprints import image_digest, text_digest, trunk_digest
+from model_updates.fingerprints import image_digest, text_body_digest, text_digest, trunk_digest
 from model_updates.inserts import BASE, ENCODER, Insert, Route, Router, RunTokens, by_route, extended, reading
 from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
@@ -45,6 +45,9 @@ from model_updates.towers import (
     training_precision,
 )
 from model_updates.vocabulary import SHARED, Vocabulary
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 INSERTS = "inserts."
 IMAGE_BATCH = 64
@@ -112,6 +115,7 @@ class Encoder:
         self.spares_second = False
         self._transform = preprocessing.transform()
         self._fingerprints: dict[str, str] = {}
+        self._body: _Hash | None = None
         # An insert in a tower may swap the tower's weights while it runs, and a server has many threads.
         self._turns = {"image": threading.RLock(), "text": threading.RLock()}
         if vocabulary is not None:
@@ -430,6 +434,7 @@ class Encoder:
     def forget_fingerprints(self) -> None:
         """Drops the remembered fingerprints; call after changing a parameter or the vocabulary."""
         self._fingerprints.clear()
+        self._body = None
 
     def _turn(self, tower: str) -> AbstractContextManager[object]:
         swaps = any(insert.tower == tower and insert.runs_in_tower for insert in self.inserts)
@@ -443,10 +448,16 @@ class Encoder:
             return self._image_side()  # what the tower gives out is the vector itself
         return self._cached("trunk", lambda: trunk_digest(self.model, self.preprocessing, self.architecture))
 
+    def _text_body(self) -> _Hash:
+        # Every language's table is read with it, and it weighs more than all of them.
+        if self._body is None:
+            self._body = text_body_digest(self.model, self.architecture)
+        return self._body
+
     def _text_side(self, language: str) -> str:
         table = SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
         digest = self._cached(
-            f"table:{table}", lambda: text_digest(self.model, self.vocabulary, self.architecture, table)
+            f"table:{table}", lambda: text_digest(self._text_body(), self.model, self.vocabulary, table)
         )
         if self.second is None or language == SHARED:
             return digest

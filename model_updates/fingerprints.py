@@ -39,11 +39,16 @@ def _tower(model: nn.Module, preprocessing: Preprocessing, architecture: str) ->
     return digest
 
 
-def text_digest(model: nn.Module, vocabulary: Vocabulary | None, architecture: str, table: str) -> str:
-    """Returns the sha256 (hex) of what turns a text of one token table into a vector: body, rows, segmentation."""
+def text_body_digest(model: nn.Module, architecture: str) -> _Hash:
+    """Hashes what every token table of a text tower is read with; `text_digest` goes on from a copy."""
     digest = hashlib.sha256(architecture.encode())
-    state = {k: v for k, v in model.state_dict().items() if is_text_body(k)}
-    hash_tensors(digest, state.items())
+    hash_tensors(digest, ((k, v) for k, v in model.state_dict().items() if is_text_body(k)))
+    return digest
+
+
+def text_digest(body: _Hash, model: nn.Module, vocabulary: Vocabulary | None, table: str) -> str:
+    """Returns the sha256 (hex) of what turns a text of one token table into a vector: body, rows, segmentation."""
+    digest = body.copy()
     weight = token_table(model)
     if vocabulary is None or weight is None:
         hash_tensors(digest, [] if weight is None else [("tokens", weight)])
