@@ -30,7 +30,18 @@ from torch.nn import functional
 
 from model_updates.errors import WeightsMismatch
 from model_updates.fingerprints import image_digest, text_body_digest, text_digest, trunk_digest
-from model_updates.inserts import BASE, ENCODER, Insert, Route, Router, RunTokens, by_route, extended, reading
+from model_updates.inserts import (
+    BASE,
+    ENCODER,
+    Insert,
+    Route,
+    Router,
+    RunTokens,
+    by_route,
+    extended,
+    loudness,
+    reading,
+)
 from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
 from model_updates.towers import (
@@ -176,6 +187,13 @@ class Encoder:
         """True when the encoder holds a router, so that pictures whose domain nobody stated find theirs."""
         return any(isinstance(insert, Router) for insert in self.inserts)
 
+    def nearest_routes(self, trunk: NDArray[np.float32]) -> list[str]:
+        """Returns the taught domain each picture is nearest to, however far; `BASE` where nothing can tell."""
+        for insert in self.inserts:
+            if isinstance(insert, Router):
+                return insert.nearest(trunk)
+        return [self.image_routes[0] if len(self.image_routes) == 1 else BASE] * len(trunk)
+
     def guess_routes(self, trunk: NDArray[np.float32]) -> list[str]:
         """Returns the domain each picture looks like by (n, trunk_dim) base trunk features; `BASE` for none."""
         for insert in self.inserts:
@@ -266,7 +284,23 @@ class Encoder:
                 forward = partial(insert.around_head, forward)
             return forward(rows)
 
-        return by_route(self.inserts, "image", route, run, trunk.to(self.device))
+        rows = by_route(self.inserts, "image", route, run, trunk.to(self.device))
+        shares = [loudness(one)[1] for one in ([route] if isinstance(route, str) else route)]
+        return rows if all(share == 1 for share in shares) else self._turned(rows, shares)
+
+    def _turned(self, rows: Tensor, shares: Sequence[float]) -> Tensor:
+        """Returns rows (n, dim), of which those with a share below 1 are turned away from all texts; see `quiet`."""
+        if self.apart is None:
+            raise ValueError("this encoder has no direction apart from texts, so no picture can be quiet")
+        apart, share = self.apart.to(rows), torch.tensor(shares).to(rows)[:, None]
+        across = functional.normalize(rows - (rows @ apart)[:, None] * apart, dim=-1)
+        return torch.where(share < 1, share * across + torch.sqrt(1 - share**2) * apart, rows)
+
+    @property
+    def apart(self) -> Tensor | None:
+        """A unit direction (dim,) that no text has a part in; None for a model that knows of none."""
+        found: Tensor | None = getattr(getattr(self.model, "image_head", None), "apart", None)
+        return found
 
     def trunk_features(self, images: Sequence[Image.Image], route: str = BASE) -> NDArray[np.float32]:
         """Returns (n, trunk_dim) float32 trunk features: what a cache keeps of pictures."""
@@ -419,7 +453,12 @@ class Encoder:
     def image_fingerprint(self, route: str = BASE) -> str:
         """Sha256 (hex) of what turns a picture of this domain into a vector: tower, head, preprocessing, inserts."""
         inserts = reading(self.inserts, "image", route)
-        return self._cached(f"image:{route}", lambda: extended(self._image_side(), inserts))
+
+        def digest() -> str:
+            loud, share = extended(self._image_side(), inserts), loudness(route)[1]
+            return loud if share == 1 else hashlib.sha256(f"{loud}|{share}".encode()).hexdigest()
+
+        return self._cached(f"image:{route}", digest)
 
     def trunk_fingerprint(self, route: str = BASE) -> str:
         """Sha256 (hex) of what turns a picture of this domain into trunk features."""

@@ -5,6 +5,9 @@ route of everything that has no insert of its own. An insert belongs to exactly 
 encoder (then every route of its tower reads it). It lies beside the model and not inside it, so that the model's own
 tensors, and with them the vectors of every other route, cannot change by a bit when it comes or goes.
 
+A picture that nobody taught may read a route *quietly*: its vector is that of the route, turned towards a direction
+which no text has, until its likeness to every text is a share of what it was (`quiet`).
+
 Adding a kind: a subclass in `model_updates/parts/`, and its line in `parts/kinds.py`. An encoder that is opened builds
 its inserts from kind, owner and configuration, loads their tensors, and hashes all of it into the fingerprint of
 exactly the routes that read it.
@@ -26,6 +29,8 @@ from model_updates.towers import hash_tensors
 
 BASE = ""
 """The route of a picture whose domain has no insert."""
+
+_QUIETLY = "~"
 
 Route = str | Sequence[str]
 """One language or domain for all rows, or one for each."""
@@ -122,10 +127,26 @@ class Router(Insert):
     def guess(self, trunk: NDArray[np.float32]) -> list[str]:
         """Returns a domain for each row of (n, trunk_dim) base trunk features, `BASE` where none is likely."""
 
+    @abstractmethod
+    def nearest(self, trunk: NDArray[np.float32]) -> list[str]:
+        """Returns the domain with a route that each row of (n, trunk_dim) base trunk features is nearest to."""
+
+
+def quiet(route: str, share: float) -> str:
+    """Returns the route on which pictures have a share, in (0, 1], of the likeness to texts that `route` gives them."""
+    return route if share == 1 else f"{route}{_QUIETLY}{round(100 * share)}"
+
+
+def loudness(route: str) -> tuple[str, float]:
+    """Returns what a route reads, and the share of its likeness to texts; the inverse of `quiet`."""
+    name, _, percent = route.partition(_QUIETLY)
+    return name, int(percent or 100) / 100
+
 
 def reading(inserts: Sequence[Insert], tower: str, route: str) -> list[Insert]:
     """Returns the inserts of a tower that an input of this language or domain runs through, in their order."""
     owners = {ENCODER}
+    route, _ = loudness(route)
     if route:
         owners.add(language(route) if tower == "text" else domain(route))
     return [insert for insert in inserts if insert.tower == tower and insert.owner in owners]

@@ -20,6 +20,7 @@ from app.learning.caption_languages import confidences, in_another_language, pro
 from app.learning.chunk_findings import ChunkSlice, merged
 from app.learning.chunk_novelty import novelty_findings
 from app.learning.routes import stated_routes
+from app.learning.untaught import untaught_finding
 from app.learning.yardstick import trusted_chunks
 from ingest.findings import Finding, Outcome, findings_in, holds
 from ingest.pair import BASE_LANGUAGE, Pair, SliceKey, Split
@@ -69,7 +70,9 @@ def check_chunk(
     reasons = chunk.report.get("reasons", {})
     overlap = say.overlap_finding(chunk.report.get("copies", {}), int(reasons.get("split_conflict", 0)))
     novel = novelty_findings(workspace, chunk, gathered.encoder)
-    return merged([*found, *([overlap] if overlap else []), *novel])
+    live = workspace.open_generation(record.generation)
+    untaught = untaught_finding(workspace, chunk.id, live)
+    return merged([*found, *filter(None, (overlap, untaught)), *novel])
 
 
 def keep_findings(workspace: Workspace, chunk_id: str, findings: Sequence[Finding]) -> None:

@@ -19,6 +19,7 @@ from app.desk.jobs import counted
 from app.home.workspace import Workspace
 from app.learning.outcomes import Tell, say_nothing
 from app.learning.routes import picture_routes
+from app.learning.untaught import Learned, untaught_routes
 from index.agreement import agreement
 from index.generation import Generation, write_generation
 from index.vectors import unit_rows
@@ -54,11 +55,12 @@ def embed_gallery(
     previous: Generation | None,
     tell: Tell = say_nothing,
     since: int | None = None,
+    known: Learned | None = None,
 ) -> PublishedGeneration:
     """Publishes the generation of today's gallery under an encoder, doing no work twice.
 
     `since` is the encoder's `image_forwards` before it was measured, which embeds pictures of the gallery too; now when
-    None.
+    None. Pictures that nobody taught stand aside of what is `known`, where that is told.
     """
     ids = workspace.catalog.gallery_ids()
     forwards = encoder.image_forwards if since is None else since
@@ -69,6 +71,8 @@ def embed_gallery(
         )
 
     routes = picture_routes(workspace, encoder, ids, previous, progress=progress)
+    if known is not None:
+        routes |= untaught_routes(workspace, encoder, routes, known)
     used = {BASE: encoder.image_fingerprint()} | {
         route: encoder.image_fingerprint(route) for route in sorted(set(routes.values()))
     }

@@ -25,7 +25,7 @@ from model_updates.evaluation import SliceResult
 from model_updates.features import FeatureCache
 from model_updates.gate.report import GateReport, Verdict, owed
 from model_updates.gate.rules import Past
-from model_updates.inserts import BASE
+from model_updates.inserts import BASE, loudness
 from model_updates.measurement import HeldOut, Measured, Results, Side, measure_views
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def side_of(
     return Side(
         encoder,
         Reader(encoder, languages or (BASE_LANGUAGE,), cache or workspace.features),
-        {image_id: route for image_id, route in routes.items() if route in own},
+        {image_id: route for image_id, route in routes.items() if loudness(route)[0] in own},
     )
 
 

@@ -2,7 +2,8 @@
 
 A picture whose domain was stated takes its domain's route where the encoder has one, else the base route. One whose
 domain nobody stated is asked about once, when it comes into the gallery under an encoder that can guess; after that it
-keeps its route, so that no update moves the vector of a picture it does not teach.
+keeps its route, so that no update moves the vector of a picture it does not teach. A picture of a domain that nobody
+taught keeps what was decided for it (`app.learning.untaught`).
 """
 
 from collections.abc import Callable, Sequence
@@ -32,13 +33,11 @@ def picture_routes(
         return {}
     records = workspace.catalog.images(ids)
     routes = {image_id: encoder.image_route(records[image_id].domain) for image_id in ids}
-    nobody_said = [image_id for image_id in ids if records[image_id].domain == DEFAULT_DOMAIN]
+    nobody_said = dict.fromkeys(i for i in ids if records[i].domain == DEFAULT_DOMAIN)
     placed = {} if previous is None else previous.positions
-    routes |= {
-        image_id: previous.routes[image_id]
-        for image_id in nobody_said
-        if previous is not None and image_id in previous.routes
-    }
+    if previous is not None:
+        kept = [i for i in ids if i in previous.routes and (routes[i] == BASE or i in nobody_said)]
+        routes |= {image_id: previous.routes[image_id] for image_id in kept}
     new = [image_id for image_id in nobody_said if image_id not in placed]
     if new and encoder.can_guess_routes:
         trunk = trunk_features(encoder, new, workspace.load_image, workspace.features, progress=progress)

@@ -29,6 +29,7 @@ from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome, say_nothing
 from app.learning.probes import write_probes
 from app.learning.release_words import pin_sentence, pinned
 from app.learning.training import CHECKPOINTS, learn, training_json
+from app.learning.untaught import Learned, known_to
 from app.learning.yardstick import held_out
 from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
@@ -158,7 +159,8 @@ def extend_gallery(
         encoder = workspace.open_encoder(record.version)
         previous = workspace.open_generation(record.generation)
         progress(Stage("embed", phrase("making the pictures searchable")))
-        embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress)
+        known = known_to(workspace, record)
+        embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress, known=known)
         embedded_images += embedded.images_embedded
         if embedded.generation == previous.id:
             return None, embedded_images
@@ -323,8 +325,9 @@ def _judge_and_release(
     progress(
         Stage("embed", phrase("{count} pictures in the gallery", count=len(workspace.catalog.gallery_ids())))
     )
+    known = Learned(known_to(workspace, record).chunks | {lesson.chunk}, lesson.languages_after)
     embedded = gallery.embed_gallery(
-        workspace, candidate, previous=previous, tell=progress, since=taught.forwards
+        workspace, candidate, previous=previous, tell=progress, since=taught.forwards, known=known
     )
     judged = publishing.JudgedCandidate(lesson, candidate, outcome, gate, results, against=live)
     return publishing.publish_taught(workspace, judged, record, embedded, progress)

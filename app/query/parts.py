@@ -139,7 +139,9 @@ def _picture_vector(snapshot: Snapshot, picture: QueryPicture) -> Vectors:
         return stored
     encoder, images = snapshot.encoder, [picture.image]
     trunk = encoder.trunk_features(images)
-    route = encoder.guess_routes(trunk)[0] if encoder.can_guess_routes else BASE
+    guessed = encoder.guess_routes(trunk)[0]
+    # What looks like nothing taught is found on the route that such pictures take.
+    route = encoder.nearest_routes(trunk)[0] if guessed == BASE and encoder.apart is not None else guessed
     rows = unit(encoder.projected(trunk)) if route == BASE else encoder.encode_images(images, route)
     return np.asarray(rows[0], dtype=np.float32)
 

@@ -148,6 +148,7 @@ def _figure(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
+TOLD = ("untaught_pictures",)  # findings that say what became of an upload, and so are said at once
 _ID_SHOWN = 12
 _MOST_EXAMPLES = 6
 
@@ -201,6 +202,7 @@ def added_lines(added: Added) -> list[str]:
     lines = intake(added.report)
     if added.release is not None:
         lines.append(f"{added.report['new_images']} new pictures are searchable (release {added.release}).")
+    lines += [plain(one.sentence) for one in findings_of(chunk) if one.check in TOLD]
     if chunk.standing == "held":
         found = [f"  {check_name(one)}: {one.sentence}" for one in against(chunk)]
         lines += ["It is held and teaches nothing yet:", *map(plain, found or [chunk.standing_why])]

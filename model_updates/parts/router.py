@@ -52,10 +52,17 @@ class LdaRouter(Router):
         """Makes an empty router; its numbers come from `fitted` or from a file."""
         return cls(owner, config)
 
-    def guess(self, trunk: NDArray[np.float32]) -> list[str]:
+    def nearest(self, trunk: NDArray[np.float32]) -> list[str]:
+        routes = self.config["routes"]
+        places = [self.config["domains"].index(route) for route in routes]
+        return [routes[n] for n in self._distances(trunk)[:, places].argmin(axis=1)]
+
+    def _distances(self, trunk: NDArray[np.float32]) -> Points:
         whitened = trunk.astype(np.float64) @ self.whitening.double().cpu().numpy()
-        distances = _distances(whitened, self.means.double().cpu().numpy())
-        domains = self.config["domains"]
+        return _distances(whitened, self.means.double().cpu().numpy())
+
+    def guess(self, trunk: NDArray[np.float32]) -> list[str]:
+        distances, domains = self._distances(trunk), self.config["domains"]
         has_route = np.isin(domains, self.config["routes"])
         chosen = _chosen(distances, self.radii.double().cpu().numpy(), float(self.margin), has_route)
         return [BASE if n < 0 else domains[n] for n in chosen]
@@ -64,8 +71,8 @@ class LdaRouter(Router):
 def fitted(pictures: Mapping[str, NDArray[np.float32]], routes: Collection[str]) -> LdaRouter | None:
     """Fits a router to the trunk features of the pictures of each domain.
 
-    Base trunk features are (n, trunk_dim) by domain; those with fewer than ten rows are left out. None when fewer than
-    two domains are left, or none of them has a route.
+    Base trunk features are (n, trunk_dim) by domain; those with fewer than ten rows are left out. None when none
+    of them that is left has a route.
     """
     points: dict[str, Points] = {
         domain: _some(rows).astype(np.float64)
@@ -73,7 +80,7 @@ def fitted(pictures: Mapping[str, NDArray[np.float32]], routes: Collection[str])
         if len(rows) >= FEWEST_PICTURES
     }
     domains = list(points)
-    if len(domains) < 2 or not set(domains) & set(routes):
+    if not set(domains) & set(routes):
         return None
     has_route = np.asarray([domain in routes for domain in domains])
     radii, margin = _calibrated(list(points.values()), has_route)

@@ -59,9 +59,22 @@ def test_more_dimensions_than_are_kept_still_work() -> None:
     assert share(made, wide[1], "sketch") > 0.9
 
 
-def test_without_a_route_or_anything_to_tell_it_from_there_is_no_router() -> None:
+def test_without_a_route_there_is_no_router() -> None:
     assert fitted({"photo": cloud(0), "sketch": cloud(8)}, ()) is None
-    assert fitted({"sketch": cloud(8), "photo": cloud(0, 5)}, {"sketch"}) is None
+    assert fitted({"sketch": cloud(8), "photo": cloud(0, 5)}, {"photo"}) is None
+
+
+def test_one_domain_is_told_from_what_is_unlike_it() -> None:
+    made = fitted({"sketch": cloud(8), "photo": cloud(0, 5)}, {"sketch"})
+    assert made is not None
+    assert share(made, cloud(8), "sketch") > 0.9
+    assert share(made, cloud(8) + 40 * SHAPE[1].astype(np.float32), BASE) == 1.0
+
+
+def test_the_nearest_route_is_told_however_far_it_is(router: LdaRouter) -> None:
+    far = cloud(8) + 40 * SHAPE[1].astype(np.float32)
+    assert set(router.nearest(np.concatenate([far, cloud(-8)]))) == {"sketch", "ink"}
+    assert set(router.nearest(cloud(0))) <= {"sketch", "ink"}
 
 
 def test_it_is_made_again_from_its_configuration_and_tensors(router: LdaRouter) -> None:
