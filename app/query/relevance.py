@@ -2,9 +2,9 @@
 
 Whether there is anything to find is seldom told by cosines with pictures: of the concepts that are not in a gallery,
 some picture is always near. It is told by the captions that are known: of what is here, some speak. So two things are
-measured, on captions and words that are here (docs/results/photographs.md has what each tells):
+measured, on captions and words that are here (docs/results/relevance.md has what each tells):
 
-- how near the five *nearest captions* of other pictures are to a held-out caption, and to a word of the captions;
+- how near the two *nearest captions* of other pictures are to a held-out caption, and to a word that both have;
 - how near the picture is: that caption's own one, or the best one for that word.
 
 A query whose nearest captions are further away than those of 96 in 100 finds *nothing*, unless a picture is as near as
@@ -13,7 +13,8 @@ picture are both as near as those of three in four, and no more than one in a th
 Between a word and a whole caption a query's number of words decides.
 
 A language with too few held-out captions of its own borrows from English what was measured there, lowered as far as
-the same 32 sentences in that language are at worst further from the English captions than in English.
+the same 32 sentences in that language are further from the English captions than in English: what is weak as far as
+the furthest of them, what is strong as far as one in two.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ FEWEST, MOST = 20, 200
 """Held-out captions that a language is calibrated on: with fewer, one of twenty is nobody."""
 MOST_KNOWN, AT_ONCE = 4000, 1000
 """Captions that are compared with, and how many of them are embedded for that where they were not yet."""
-NEAREST = 5
-_FEWEST_WORDS, _MOST_WORDS = 10, 300
+NEAREST = 2
+_SHORTEST = 4  # words of a caption that is compared with: "a man" is near to every word
+_FEWEST_WORDS, _MOST_WORDS = 10, 1000
 _SELDOM, _OFTEN = 3, 0.2  # captions that have a word which says something: so many, and this share at most
 _KEPT = 16
 _NEVER = 2.0  # no cosine is as high
@@ -134,10 +136,11 @@ class Calibration:
         place = self._folder / f"relevance-{language}-{snapshot.release.id}.npz"
         with suppress(OSError, ValueError, KeyError), np.load(place, allow_pickle=False) as kept:
             known = kept["known"].astype(np.float32)
-            return Gauge(known, kept["word"], kept["caption"], float(kept["words"]), str(kept["language"]))
-        measured = self._measured(snapshot, language) or self._borrowed(snapshot, language)
-        if measured is not None:
-            _write(place, measured)
+            return Gauge(known, kept["word"], kept["caption"], float(kept["words"]), language)
+        measured = self._measured(snapshot, language)
+        if measured is None:
+            return self._borrowed(snapshot, language)
+        _write(place, measured)
         return measured
 
     def _measured(self, snapshot: Snapshot, language: str) -> Gauge | None:
@@ -157,12 +160,20 @@ class Calibration:
         others = np.array([pair.image_id for pair in held])[:, None] != np.array(sample_ids(snapshot))
         caption = scale_of(nearest(captions @ known.T), own)
         caption[3] = max(caption[3], _seldom_reached((captions @ sample_of(snapshot).T)[others]))
-        word, words = caption, telling_words(texts)
-        if len(words) >= _FEWEST_WORDS:
-            rows = self._vectors(snapshot, words, language)
-            word = scale_of(nearest(rows @ known.T), snapshot.generation.search(rows, 1)[0][:, 0])
+        word = self._words(snapshot, language, texts, known)
         length = float(np.median([len(words_of(pair.text)) for pair in held]))
-        return Gauge(known, word, caption, length, language)
+        return Gauge(known, caption if word is None else word, caption, length, language)
+
+    def _words(self, snapshot: Snapshot, language: str, texts: Sequence[str], known: Vectors) -> Scale | None:
+        """Returns the scale of single words; None where captions have too few in common."""
+        common = common_words(texts)
+        if len(common) < _FEWEST_WORDS:
+            return None
+        rows = self._vectors(snapshot, common, language)
+        rows = rows[are_told(common, texts, rows @ known.T)]
+        if len(rows) < _FEWEST_WORDS:
+            return None
+        return scale_of(nearest(rows @ known.T), snapshot.generation.search(rows, 1)[0][:, 0])
 
     def _borrowed(self, snapshot: Snapshot, language: str) -> Gauge | None:
         """Returns what was measured in English, lowered for a language that is read less well."""
@@ -175,7 +186,9 @@ class Calibration:
         english, own = (
             base.near(self._vectors(snapshot, sentences[tag], tag)) for tag in (BASE_LANGUAGE, language)
         )
-        share = float(np.clip((own / np.maximum(english, 1e-6)).min(), 0, 1))
+        shares = np.clip(own / np.maximum(english, 1e-6), 0, 1)
+        seldom, often = np.quantile(shares, (0.0, 0.5))
+        share = np.array([seldom, often, seldom, often, often])
         word, caption = (np.minimum(scale, share * scale) for scale in (base.word, base.caption))
         return Gauge(base.known, word, caption, base.words, BASE_LANGUAGE)
 
@@ -186,8 +199,12 @@ class Calibration:
         ]
 
     def _texts(self, snapshot: Snapshot, language: str) -> list[str]:
-        """Returns different captions to compare with: a fixed sample, of which most have vectors already."""
-        texts = {text_id(pair.text): pair.text for pair in self._pairs(snapshot, language, Split.TRAIN)}
+        """Returns one caption a picture to compare with: a fixed sample, of which most have vectors already."""
+        first: dict[str, str] = {}
+        for pair in self._pairs(snapshot, language, Split.TRAIN):
+            if len(words_of(pair.text)) >= _SHORTEST:
+                first.setdefault(pair.image_id, pair.text)
+        texts = {text_id(text): text for text in first.values()}
         ids = sampled(texts, len(texts))
         encoder = snapshot.encoder
         _, has = self._features.get(encoder.text_fingerprint(language), TEXT, ids, encoder.dim)
@@ -200,7 +217,7 @@ class Calibration:
 
 
 def nearest(cosines: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Returns of (n, m) cosines the (n,) means of the five highest of each row."""
+    """Returns of (n, m) cosines the (n,) means of the two highest of each row."""
     count = min(NEAREST, cosines.shape[1])
     highest: NDArray[np.float64] = np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1, dtype=float)
     return highest
@@ -220,12 +237,22 @@ def words_of(text: str) -> list[str]:
     return found
 
 
-def telling_words(texts: Sequence[str]) -> list[str]:
+def common_words(texts: Sequence[str]) -> list[str]:
     """Returns a fixed sample of the words that several captions have, but not so many that they say nothing."""
     counts = Counter(word for text in texts for word in set(words_of(text)))
     return sampled(
         (word for word, count in counts.items() if _SELDOM <= count <= _OFTEN * len(texts)), _MOST_WORDS
     )
+
+
+def are_told(words: Sequence[str], texts: Sequence[str], cosines: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Returns (n,) whether the nearest captions of a word all have it, as those of words for things do.
+
+    `cosines` are (n, m), of words and texts.
+    """
+    have = [set(words_of(text)) for text in texts]
+    first = np.argsort(-cosines, axis=1)[:, :NEAREST]
+    return np.array([all(word in have[at] for at in row) for word, row in zip(words, first, strict=True)])
 
 
 def _seldom_reached(cosines: NDArray[np.float32]) -> float:
@@ -244,7 +271,6 @@ def _write(place: Path, measured: Gauge) -> None:
                 word=measured.word,
                 caption=measured.caption,
                 words=measured.words,
-                language=measured.language,
             )
         staged.replace(place)
         kept = sorted(place.parent.glob("relevance-*.npz"), key=lambda path: path.stat().st_mtime)

@@ -15,7 +15,7 @@ from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.grammar import parse
 from app.query.question import Question
-from app.query.relevance import Calibration, Gauge, nearest, scale_of, telling_words, words_of
+from app.query.relevance import Calibration, Gauge, are_told, common_words, nearest, scale_of, words_of
 from app.query.snapshot import Snapshot
 from ingest.pair import Split
 from tests.app.small_home import small_home
@@ -63,14 +63,19 @@ def test_a_scale_lies_where_the_two_samples_say() -> None:
     captions, pictures = np.linspace(0, 1, 101), np.linspace(0, 0.5, 101, dtype=np.float32)
 
     assert scale_of(captions, pictures) == pytest.approx([0.04, 0.25, 0.005, 0.125, 0.375])
-    assert nearest(np.array([[0, 1, 2, 3, 4, 5, 6]], dtype=np.float32)).tolist() == [4.0]
-    assert nearest(np.array([[1, 3]], dtype=np.float32)).tolist() == [2.0]
+    assert nearest(np.array([[0, 6, 2, 4]], dtype=np.float32)).tolist() == [5.0]
+    assert nearest(np.array([[3]], dtype=np.float32)).tolist() == [3.0]
 
 
 def test_words_that_say_something_are_those_that_several_captions_have_but_not_all() -> None:
     texts = [f"a {color} boat {n}" for n, color in enumerate(["red"] * 3 + ["blue"] * 2 + ["grey"] * 15)]
 
-    assert telling_words(texts) == ["red"]
+    assert common_words(texts) == ["red"]
+    near = np.array([[0.9, 0.8, 0.1], [0.9, 0.1, 0.8]], dtype=np.float32)
+    assert are_told(["red", "has"], ["a red boat", "red has many", "a cat has"], near).tolist() == [
+        True,
+        False,
+    ]
     assert words_of("Two RED boats") == ["two", "red", "boats"]
     assert words_of("两条狗 on 海滩") == ["两条", "条狗", "on", "海滩"]
 
