@@ -15,7 +15,7 @@ from pathlib import Path
 
 from evergreen_bars import PARTS, bars
 from orderings_claims import Judged, claims_page, in_short, judge_all, read_claims, tally
-from protocols import CELLS, CLAIMS, HERE, SEQUENCES, planned
+from protocols import CELLS, CLAIMS, HERE, SEQUENCES, planned, with_seeds
 from strategies_plot import Dot, drawing, recall_with_interval
 
 from app.bench.findings import DEFAULT, SequenceFindings
@@ -129,7 +129,7 @@ def all_findings(cells: Path, sequences: Path, claims: Path = CLAIMS) -> dict[st
     for name in (name for _, names in PROTOCOLS.values() for name in names):
         path = sequences / f"{name}.toml"
         if path.exists():
-            sequence = read_sequence(path)
+            sequence = with_seeds(read_sequence(path), claims)
             command = f"python benchmarks/protocols.py --only {name}"
             found[name] = findings_in(sequence, cells, command, planned(sequence, claims))
     return found

@@ -40,7 +40,7 @@ import csv
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -82,8 +82,11 @@ Say = Callable[[str], None]
 Write = Callable[[Path], Path]
 
 
-def home_of(name: str, data: Path, work: Path, say: Say) -> Settings:
-    """Returns the settings of a home, made first where there is none; a stopped one goes on with what it lacks."""
+def home_of(name: str, data: Path, work: Path, say: Say, only: Collection[str] | None = None) -> Settings:
+    """Returns the settings of a home, made first where there is none; a stopped one goes on with what it lacks.
+
+    `only` names the chunks that are enough; all of the home's when None.
+    """
     settings = Settings(home=work / "homes" / name, device="cpu")
     if not settings.home.exists():
         settings.home.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +94,7 @@ def home_of(name: str, data: Path, work: Path, say: Say) -> Settings:
     with Workspace.open(settings) as workspace:
         there = {chunk.name.removesuffix(".zip") for chunk in workspace.catalog.chunks()}
         for chunk, write in _uploads(name, data).items():
-            if chunk in there:
+            if chunk in there or (only is not None and chunk not in only):
                 continue
             with tempfile.TemporaryDirectory(dir=work) as place:
                 source = write(Path(place) / chunk)

@@ -6,13 +6,20 @@ Homes are made once in the work folder (`protocol_data.py` says what is in them)
 under benchmarks/results/, a file for each sequence, and are not run again, so the whole set can be stopped, and go on
 elsewhere. `--quick` runs small sequences of their own within ten minutes on two cores. What a claim of `orderings.toml`
 or a promise of `evergreen` compares runs with as many seeds as that asks for; the other rows of a table are context and
-run with the first alone, which saves a third of the time; `--every-seed` runs all.
+run with the first alone, which saves a third of the time; `--every-seed` runs all, `--seeds 8` the first eight of what
+`--only` and `--strategy` name, also beyond what is planned.
+
+    python benchmarks/protocols.py --data ../shared/data --work WORK --verify "domains: c-clip, seed 0"
+
+runs a finished cell again, on a home of the chunks that it needs, in a folder that is gone afterwards, and prints what
+differs: figures, single answers, commit, data and versions. Nothing is written; it exits with 1 where answers differ.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -21,7 +28,9 @@ from orderings_claims import read_claims
 from protocol_data import ALONE, PHOTO, PHOTO_TUNING, TUNING, home_of
 from protocol_data import QUICK as QUICK_HOME
 
+from app.bench.figures import figures_of
 from app.bench.grid import CellTask, missing, run_grid
+from app.bench.results import VIEWS, Cell, read_cells
 from app.bench.sequence import BenchSequence, StrategyRun, read_sequence
 from app.home.settings import Settings
 
@@ -35,7 +44,9 @@ QUICK, TUNE = "quick-", "tune-"
 def main() -> int:
     """Runs what is not finished, and says how many cells failed."""
     asked = _arguments()
-    sequences = _sequences(asked.only, quick=asked.quick)
+    if asked.verify:
+        return verify(asked)
+    sequences = [with_seeds(one, most=asked.seeds or 0) for one in _sequences(asked.only, quick=asked.quick)]
     settings = {name: home_of(name, asked.data, asked.work, say) for name in _homes(sequences)}
     tasks = [task for found in sequences for task in _tasks(found, settings, asked)]
     left = missing(tasks)
@@ -46,10 +57,27 @@ def main() -> int:
     return 1 if failed else 0
 
 
+def with_seeds(sequence: BenchSequence, claims: Path = CLAIMS, most: int = 0) -> BenchSequence:
+    """Returns the sequence with as many seeds as a claim of a file about it asks for, or `most`."""
+    own = [
+        claim.seeds
+        for claim in read_claims(claims)
+        for side in (claim.a, claim.b)
+        if side is not None and side.sequence == sequence.name
+    ]
+    more = range(len(sequence.seeds), max([most, *own], default=0))
+    return sequence.model_copy(update={"seeds": (*sequence.seeds, *more)})
+
+
 def planned(
-    sequence: BenchSequence, claims: Path = CLAIMS, *, every_seed: bool = False
+    sequence: BenchSequence, claims: Path = CLAIMS, *, every_seed: bool = False, most: int | None = None
 ) -> list[tuple[StrategyRun, int]]:
-    """Returns which strategy runs with which seed: with as many as what compares it asks for, else with the first."""
+    """Returns which strategy runs with which seed: with as many as what compares it asks for, else with the first.
+
+    `most` says how many run of each instead.
+    """
+    if most is not None:
+        return [(compared, seed) for compared in sequence.strategies for seed in sequence.seeds[:most]]
     asked = {one.label: promised(sequence.name, one.label) for one in sequence.strategies}
     for claim in read_claims(claims):
         for side in (claim.a, claim.b):
@@ -67,10 +95,73 @@ def _tasks(
 ) -> list[CellTask]:
     return [
         CellTask(settings[home_for(sequence)], sequence, compared, seed, asked.cells)
-        for compared, seed in planned(sequence, every_seed=asked.every_seed)
+        for compared, seed in planned(sequence, every_seed=asked.every_seed, most=asked.seeds)
         if not asked.strategy or compared.name in asked.strategy or compared.label in asked.strategy
-        if asked.seeds is None or seed < asked.seeds
     ]
+
+
+def verify(asked: argparse.Namespace) -> int:
+    """Runs one finished cell again and says what differs."""
+    name, _, rest = asked.verify.partition(": ")
+    label, _, seed = rest.rpartition(", seed ")
+    kept = read_cells(asked.cells, name).get((label, int(seed) if seed.isdigit() else -1))
+    if kept is None:
+        say(f'No finished cell is called {asked.verify!r}; one is "domains: c-clip, seed 0".')
+        return 2
+    sequence = with_seeds(read_sequence(SEQUENCES / f"{name}.toml"), most=kept.seed + 1)
+    compared = next((one for one in sequence.strategies if one.label == label), None)
+    if compared is None:
+        say(f"{name}.toml has no strategy {label!r} any more.")
+        return 2
+    asked.work.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=asked.work) as place:
+        settings = home_of(home_for(sequence), asked.data, Path(place), say, needed(sequence, compared))
+        task = CellTask(settings, sequence, compared, kept.seed, Path(place) / "cells")
+        if failed := run_grid([task], processes=1, say=say):
+            say(failed[0].reason)
+            return 2
+        again = read_cells(task.folder, name)[label, kept.seed]
+    for line in differences(kept, again):
+        say(line)
+    return int(answers_that_differ(kept, again) > 0)
+
+
+def needed(sequence: BenchSequence, compared: StrategyRun) -> frozenset[str] | None:
+    """Returns the chunks that a cell reads; None where a part of its sequence names none and so reads all."""
+    choices = [sequence.filled(one) for one in (sequence.base, sequence.unseen, sequence.probe) if one]
+    choices += [sequence.filled(step) for step in sequence.steps]
+    if not all(one.chunks for one in choices):
+        return None
+    options = [value for value in sequence.options_of(compared).values() if isinstance(value, str)]
+    return frozenset([*(name for one in choices for name in one.chunks), *options])
+
+
+def differences(kept: Cell, again: Cell) -> list[str]:
+    """Returns what differs between a cell and the same one run again, a line each."""
+    lines = [f"{answers_that_differ(kept, again)} answers of {_answers(kept)} differ after the last step."]
+    figures = figures_of(kept), figures_of(again)
+    for name in ("trained/told/r1", "held-out/told/r1", "trained/searched/r1", "trained/told/forgetting"):
+        old, new = (found.get(name) for found in figures)
+        if old is not None and new is not None:
+            lines.append(f"{name}: {old:.2f} kept, {new:.2f} again, {new - old:+.2f}")
+    for name in ("commit", "data", "python", "torch", "versions"):
+        old, new = (one.made.get(name, "not recorded") for one in (kept, again))
+        lines += [f"{name}: {old} kept, {new} again"] if old != new else []
+    return lines
+
+
+def answers_that_differ(kept: Cell, again: Cell) -> int:
+    """Returns how many queries one of two cells answered and the other did not; all where they were asked others."""
+    other = {run.digest: run for run in again.slices}
+    if {run.digest for run in kept.slices} != other.keys():
+        return _answers(kept)
+    return sum(
+        int((run.last[view] != other[run.digest].last[view]).sum()) for run in kept.slices for view in VIEWS
+    )
+
+
+def _answers(cell: Cell) -> int:
+    return sum(len(VIEWS) * len(run.clusters) for run in cell.slices)
 
 
 def _sequences(only: list[str] | None, *, quick: bool) -> list[BenchSequence]:
@@ -113,7 +204,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--only", nargs="*", help="names of sequences")
     parser.add_argument("--strategy", nargs="*", help="names or labels of strategies")
     parser.add_argument("--every-seed", action="store_true", help="also of rows that no claim compares")
-    parser.add_argument("--seeds", type=int, default=None, help="only the first so many")
+    parser.add_argument(
+        "--seeds", type=int, default=None, help="the first so many, instead of what is planned"
+    )
+    parser.add_argument("--verify", metavar="CELL", help="run one finished cell again and compare")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--quick", action="store_true")
     return parser.parse_args()

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from app.bench.results import write_cell
+from app.bench.results import read_cells, write_cell
 from app.bench.sequence import read_sequence
 from tests.app.bench.cells import cell, cell_for, slice_run, step
 
@@ -196,6 +196,45 @@ def test_a_claim_that_three_seeds_left_open_runs_with_as_many_as_it_asks_for(
         *(("finetune", seed) for seed in range(5)),
         *(("ctp,queue=0", seed) for seed in range(3)),
     ]
+
+
+def test_seeds_beyond_those_of_a_sequence_run_where_somebody_asks(tmp_path: Path, module: Any) -> None:
+    _made_up(tmp_path)
+    asked = CLAIMS.replace('b = "finetune"', 'b = "finetune"\nseeds = 8', 1)
+    (tmp_path / "claims.toml").write_text(asked, encoding="utf-8")
+    protocols, sequence = module("protocols"), read_sequence(tmp_path / "growing.toml")
+    eight = protocols.with_seeds(sequence, tmp_path / "claims.toml")
+    found = [(one.label, seed) for one, seed in protocols.planned(eight, tmp_path / "claims.toml")]
+    assert found.count(("joint", 7)) == 1
+    assert ("ctp,queue=0", 3) not in found
+    # What a cell is of does not hang on how many seeds there are.
+    assert eight.digest(sequence.strategies[0]) == sequence.digest(sequence.strategies[0])
+    assert [step.name for step in eight.ordered(7)] == ["one", "two"]
+    assert len(protocols.planned(eight, tmp_path / "claims.toml", most=2)) == 6
+
+
+def test_a_cell_that_is_run_again_is_compared_answer_by_answer(tmp_path: Path, module: Any) -> None:
+    _made_up(tmp_path)
+    protocols = module("protocols")
+    kept = read_cells(tmp_path / "cells", "growing")["joint", 0]
+    assert protocols.answers_that_differ(kept, kept) == 0
+    other = replace(
+        read_cells(tmp_path / "cells", "growing")["finetune", 0], made=kept.made | {"commit": "abc"}
+    )
+    assert protocols.answers_that_differ(kept, other) == 2 * 32
+    lines = protocols.differences(kept, other)
+    assert lines[0] == "64 answers of 160 differ after the last step."
+    assert lines[1] == "trained/told/r1: 90.00 kept, 10.00 again, -80.00"
+    assert lines[-1] == "commit: not recorded kept, abc again"
+
+
+def test_a_cell_needs_the_chunks_that_its_sequence_and_its_options_name(module: Any) -> None:
+    sequence = read_sequence(BENCHMARKS / "sequences" / "domains.toml")
+    by_label = {one.label: one for one in sequence.strategies}
+    needed = module("protocols").needed
+    own = {"names", "fluent3d", "classes", "line", "photo", "ink", "chalk", "edges", "thermal"}
+    assert needed(sequence, by_label["finetune"]) == own
+    assert needed(sequence, by_label["zscl"]) >= own | {"reference"}
 
 
 def test_every_claim_names_strategies_that_its_sequence_runs(module: Any) -> None:

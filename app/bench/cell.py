@@ -3,9 +3,12 @@
 import os
 import platform
 import resource
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,6 +28,8 @@ from model_updates.features import FeatureCache, Overlay
 from model_updates.pairs import TrainingPair
 
 DRIFT_PAIRS = 400
+# Whose versions a cell's figures may hang on, beside torch's.
+PACKAGES = ("numpy", "open-clip-torch", "timm", "tokenizers", "peft", "pillow", "lingua-language-detector")
 DRIFTS = ("sam_pictures", "sam_texts", "ram_pictures", "ram_texts", "imam_text_to_image")
 
 
@@ -73,7 +78,7 @@ def run_cell(
         sequence.digest(compared),
         sequence.options_of(compared),
         tuple(probed),
-        _made(round(clock()[1] - began, 1)),
+        _made(material, round(clock()[1] - began, 1)),
     )
 
 
@@ -101,8 +106,8 @@ def _slice_runs(material: Material, looked: Sequence[Mapping[int, Looked]]) -> t
     return tuple(runs)
 
 
-def _made(cpu_seconds: float) -> dict[str, Any]:
-    """Returns when and on what a run was made, and the processor time that it took with measuring."""
+def _made(material: Material, cpu_seconds: float) -> dict[str, Any]:
+    """Returns when, by what and on what a run was made, of which data, and the processor time with measuring."""
     return {
         "date": date.today().isoformat(),  # noqa: DTZ011 - a day is enough, and it is the machine's own
         "machine": platform.machine(),
@@ -111,7 +116,22 @@ def _made(cpu_seconds: float) -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__.partition("+")[0],
         "cpu_seconds": cpu_seconds,
+        "commit": _commit(),
+        "data": material.digest,
+        "versions": {name: version(name) for name in PACKAGES},
     }
+
+
+def _commit() -> str:
+    """Returns the commit of the checkout that runs, with a plus where files differ from it; "" outside a checkout."""
+    root = Path(__file__).parents[2]
+    if not (root / ".git").exists():
+        return ""
+    asked = ["git", "-C", str(root), "describe", "--always", "--match", "", "--abbrev=40", "--dirty=+"]
+    try:
+        return subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def _probed(line: Line, material: Material, cache: FeatureCache) -> list[float]:

@@ -63,6 +63,13 @@ class Material:
     groups: dict[str, str]  # of every picture
     probe: Probe | None = None  # pictures to classify, None where the sequence has none
 
+    @property
+    def digest(self) -> str:
+        """The sha256 (hex) of all pairs that are taught and looked up; a picture's id is that of its bytes."""
+        taught = [(lesson.name, lesson.train, lesson.validation) for lesson in self.lessons]
+        said = (taught, self.known, [one.digest for one in self.slices], self.probe)
+        return hashlib.sha256(repr(said).encode()).hexdigest()
+
     def gallery(self, kind: str, until: int | None = None) -> tuple[str, ...]:
         """Returns the pictures of a kind that the steps up to one bring, all steps' when None; each once."""
         steps = [

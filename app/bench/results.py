@@ -65,7 +65,9 @@ class Cell:
     options: Mapping[str, Any]  # that were given, tuned ones included
     # accuracy on the probe before the first step and after each, percent; empty without one
     probe: tuple[float, ...]
-    made: Mapping[str, Any]  # date, machine, torch, threads, and processor time with measuring
+    # date, machine, torch, threads, processor time with measuring; since 2026-11-26 also the commit, the sha256 of the
+    # data and versions
+    made: Mapping[str, Any]
 
 
 def results_path(folder: Path, sequence: str) -> Path:

@@ -77,6 +77,8 @@ def test_bench_teaches_measures_reports_and_does_not_run_a_finished_cell_again(
     assert taught["cpu_seconds"]["mean"] > 0
     table = cells["language-tables", 0]
     assert table.made["cpu_seconds"] > taught["cpu_seconds"]["mean"]  # with measuring
+    assert len(table.made["data"]) == 64
+    assert {"numpy", "timm"} <= table.made["versions"].keys()
     assert taught["re_embedded"]["mean"] == figures["zero-shot"]["seconds"]["mean"] == 0
     assert (folder / "small.html").exists()
     assert "### Trained: memory" in (folder / "small.md").read_text(encoding="utf-8")
