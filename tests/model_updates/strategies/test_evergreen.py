@@ -192,3 +192,34 @@ def run(encoder: Encoder, checkpoints: Path, stop_after: int | None = None) -> N
         checkpoints=checkpoints,
         progress=stop,
     )
+
+
+def test_nothing_that_update_after_update_leaves_in_an_encoder_serves_nobody() -> None:
+    """So nothing has to be cleared away: an insert takes the place of the one before, and each row is some token's."""
+    encoder, known = grown(), [*known_pairs(), *new_pairs()]
+    for strategy, pairs in [
+        ("evergreen", WITH_WORDS),
+        ("language-tables", [replace(pair, text=pair.text + " und eulen") for pair in new_pairs("de")]),
+        ("evergreen", [replace(pair, text="eulen " + pair.text) for pair in BOTH]),
+        ("domain-adapters", new_pairs()),
+        ("ridge-heads", new_pairs()),
+        ("domain-adapters", new_pairs()),
+    ]:
+        evolve(
+            encoder,
+            make_strategy(strategy),
+            pairs,
+            known=known,
+            languages=("en", "de"),
+            domains=(DOMAIN, NEW),
+        )
+        assert encoder.vocabulary is not None
+        vocabulary = encoder.vocabulary
+        of_tokens = [vocabulary.segmentation(table)[1] for table in vocabulary.tables]
+        of_tokens.append(np.asarray([vocabulary.pad_row]))
+        assert np.array_equal(np.unique(np.concatenate(of_tokens)), np.arange(vocabulary.size))
+        for left_out in encoder.inserts:
+            fewer = encoder.around(encoder.model, [one for one in encoder.inserts if one is not left_out])
+            pictures = [each.image_features(BROUGHT, left_out.owner.name) for each in (encoder, fewer)]
+            assert left_out.tower == "router" or not np.array_equal(*pictures)
+        assert sum(left_out.tower == "router" for left_out in encoder.inserts) <= 1
