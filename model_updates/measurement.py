@@ -8,7 +8,6 @@ What an encoder makes of a caption follows from fingerprints. Where they are tho
 already, so are the ranks, and nothing is computed again.
 """
 
-import hashlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -99,6 +98,7 @@ def measure_views(
     read alike is not computed again. `begin` is told of each slice before it is measured.
     """
     galleries: dict[tuple[str, ...], _Gallery] = {}
+    seen_alike: dict[tuple[str, ...], bool] = {}
     results: Results = {}
     for held_out in (one for one in slices if one.captions):
         begin(held_out)
@@ -111,8 +111,10 @@ def measure_views(
             continue
         if held_out.gallery not in galleries:
             galleries[held_out.gallery] = _Gallery(side, held_out.gallery, load_image, cache)
+            seen_alike[held_out.gallery] = known is not None and _seen_alike(side, known[0], held_out.gallery)
         gallery = galleries[held_out.gallery]
-        ranks, moved = _known_ranks(side, held_out, known, earlier)
+        same = known[0] if known is not None and seen_alike[held_out.gallery] else None
+        ranks, moved = _known_ranks(side, held_out, same, earlier)
         if len(moved):
             ranks[moved] = _searched_ranks(gallery, held_out, moved)
         results[held_out.measured] = _result(held_out, gallery.places, ranks)
@@ -193,36 +195,34 @@ class _Gallery:
 
 
 def _known_ranks(
-    side: Side,
-    held_out: HeldOut,
-    known: tuple[Side, Mapping[Measured, SliceResult]] | None,
-    earlier: SliceResult | None,
+    side: Side, held_out: HeldOut, same: Side | None, earlier: SliceResult | None
 ) -> tuple[IntArray, NDArray[np.intp]]:
-    """Returns ranks as another version has them, and the numbers of the captions that this one reads differently."""
-    if known is None or earlier is None or _seen(side, held_out.gallery) != _seen(known[0], held_out.gallery):
+    """Returns ranks as another version has them, and the numbers of the captions that this one reads differently.
+
+    `same` is that version if it sees the gallery's pictures as this one does.
+    """
+    if same is None or earlier is None:
         return np.zeros(len(held_out.captions), dtype=np.int64), np.arange(len(held_out.captions))
     texts = [text for _, text in held_out.captions]
-    pairs = zip(_heard(side, texts), _heard(known[0], texts), strict=True)
+    pairs = zip(_heard(side, texts), _heard(same, texts), strict=True)
     return earlier.text_ranks.copy(), np.flatnonzero([mine != other for mine, other in pairs])
 
 
-def _seen(side: Side, gallery: tuple[str, ...]) -> str:
-    """Returns the sha256 (hex) of what makes the vectors of a gallery's pictures."""
-    by_route = {
-        route: side.encoder.image_fingerprint(route) for route in sorted({BASE, *side.routes.values()})
-    }
-    digest = hashlib.sha256()
-    for image_id in gallery:
-        digest.update(by_route[side.routes.get(image_id, BASE)].encode())
-    return digest.hexdigest()
+def _seen_alike(side: Side, other: Side, gallery: tuple[str, ...]) -> bool:
+    """Whether two versions see a gallery's pictures with the same parameters."""
+    routes = {(side.routes.get(image_id, BASE), other.routes.get(image_id, BASE)) for image_id in gallery}
+    return all(
+        side.encoder.image_fingerprint(a) == other.encoder.image_fingerprint(b) for a, b in sorted(routes)
+    )
 
 
 def _heard(side: Side, texts: Sequence[str]) -> list[Hashable]:
     """Returns what makes each text's vectors: the fingerprints that read it, and how they are weighed."""
-    fingerprint = side.encoder.text_fingerprint
+    readings = side.read(texts)
+    tags = {language for reading in readings for language, _ in reading}
+    read_by = {language: side.encoder.text_fingerprint(language) for language in tags}
     return [
-        tuple((fingerprint(language), round(lowered, 6)) for language, lowered in reading)
-        for reading in side.read(texts)
+        tuple((read_by[language], round(lowered, 6)) for language, lowered in reading) for reading in readings
     ]
 
 

@@ -104,6 +104,13 @@ class Yardstick:
                 )
         return frozenset(found)
 
+    @cached_property
+    def _beside(self) -> frozenset[str]:
+        """The chunks whose captions say which pictures are as right as the right one."""
+        # Asked once and not for every language: each chunk brings its whole report.
+        taught = frozenset[str]() if self.taught is None else {self.taught}
+        return usable_chunks(self.workspace, self.release) | taught
+
     def slices(self, languages: Collection[str], new: Collection[SliceKey]) -> list[HeldOut]:
         """Returns everything an update is judged by: old slices of some languages, and those that the chunk taught."""
         return self._finished(self._own(languages, ALL_VIEWS) + self._new(new))
@@ -217,7 +224,7 @@ class Yardstick:
             shown: Alike(shown, groups)
             for shown in {gallery, *(one.gallery for one in slices if is_probe(one))}
         }
-        said = {one.key.language: self._said(one.key.language, gallery) for one in wanted}
+        said = {tag: self._said(tag, gallery) for tag in sorted({one.key.language for one in wanted})}
         mixed = [(one, View.MIXED) for one in slices if one.view is View.OWN and View.MIXED in views]
         memory = [(one, View.MEMORY) for one in wanted if one.view is View.MEMORY]
         return [one for one in wanted if one.view is View.OWN] + [
@@ -236,10 +243,9 @@ class Yardstick:
 
     def _said(self, language: str, gallery: Sequence[str]) -> dict[str, set[str]]:
         """Returns by text the pictures of which it is a caption in a language."""
-        taught = set() if self.taught is None else {self.taught}
-        chunks = taught | usable_chunks(self.workspace, self.release)
         found: dict[str, set[str]] = {}
-        for image_id, texts in self.workspace.catalog.captions_in(language, gallery, chunks=chunks).items():
+        captions = self.workspace.catalog.captions_in(language, gallery, chunks=self._beside)
+        for image_id, texts in captions.items():
             for text in texts:
                 found.setdefault(text, set()).add(image_id)
         return found

@@ -220,6 +220,6 @@ def test_nothing_that_update_after_update_leaves_in_an_encoder_serves_nobody() -
         assert np.array_equal(np.unique(np.concatenate(of_tokens)), np.arange(vocabulary.size))
         for left_out in encoder.inserts:
             fewer = encoder.around(encoder.model, [one for one in encoder.inserts if one is not left_out])
-            pictures = [each.image_features(BROUGHT, left_out.owner.name) for each in (encoder, fewer)]
-            assert left_out.tower == "router" or not np.array_equal(*pictures)
+            seen, without = (each.image_features(BROUGHT, left_out.owner.name) for each in (encoder, fewer))
+            assert left_out.tower == "router" or not np.array_equal(seen, without)
         assert sum(left_out.tower == "router" for left_out in encoder.inserts) <= 1
