@@ -13,7 +13,7 @@ IncCLIP and in its usual form, PD after C-CLIP.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.sentence import phrase
-from model_updates.recalls import LABELS, MEAN, QUERY_METRICS, RECALL_DEPTHS
+from model_updates.recalls import CONCEPT, ELSEWHERE, LABELS, MEAN, QUERY_METRICS, RECALL_DEPTHS
 
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
@@ -30,6 +30,10 @@ FloatArray = NDArray[np.float64]
 # Two equal vectors need not get equal dot products: a matrix product may sum in another order at its edges.
 # Float32 cosines differ by a few 1e-7 there, so what is closer than this counts as a tie.
 TIE_TOLERANCE = 1e-6
+
+CONCEPT_DEPTH = 10
+LABELLED = 0.2
+"""Share of a slice's captions that must name a thing of several pictures for it to be judged by things, too."""
 
 
 def caption_ranks(similarities: NDArray[Any], caption_image: IntArray, *, tolerance: float = 0.0) -> IntArray:
@@ -170,6 +174,9 @@ class SliceResult:
     # the group of each caption's image, `(n_captions,)`: pictures of one thing, of which two are no more evidence than
     # one. Empty when every picture is a group of its own
     caption_group: tuple[str, ...] = ()
+    # `(n_captions, 3)` in a gallery of everything: of the first ten the share that shows the same thing (of as many as
+    # there are), the share of other domains, and which thing that is; NaN where one picture alone shows it
+    concepts: FloatArray = field(default_factory=lambda: np.empty((0, 3)))
 
     def __post_init__(self) -> None:
         _check_positions(self.caption_image, len(self.image_ids))
@@ -211,7 +218,15 @@ class SliceResult:
         }
         if len(self.image_ranks):
             recalls["mean_recall"] = mean_recall(list(recalls.values()))
+        if self.is_labelled:
+            right, other, _ = np.nanmean(self.concepts, axis=0)
+            recalls |= {CONCEPT: 100.0 * float(right), ELSEWHERE: 100.0 * float(other)}
         return recalls
+
+    @cached_property
+    def is_labelled(self) -> bool:
+        """Whether captions name things of which there are several pictures, rather than tell single pictures apart."""
+        return bool(len(self.concepts)) and bool(np.isfinite(self.concepts[:, 0]).mean() >= LABELLED)
 
     def query_scores(self, metric: str) -> FloatArray:
         """Returns each caption's score in [0, 1], `(n_captions,)`; their mean is the metric, one of `QUERY_METRICS`."""

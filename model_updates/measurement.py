@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 
 from ingest.pair import SliceKey
 from model_updates.encoder import Encoder, unit
-from model_updates.evaluation import TIE_TOLERANCE, IntArray, SliceResult, View, caption_ranks, rank_slice
+from model_updates.evaluation import (
+    CONCEPT_DEPTH,
+    TIE_TOLERANCE,
+    FloatArray,
+    IntArray,
+    SliceResult,
+    View,
+    caption_ranks,
+    rank_slice,
+)
 from model_updates.features import FeatureCache, LoadImage, Rows, image_features, text_features
 from model_updates.inserts import BASE
 from model_updates.readings import background
@@ -50,8 +59,11 @@ class HeldOut:
     view: View = View.OWN  # how the captions look
     is_new: bool = False  # whether these are pairs of a chunk that is being taught
     groups: tuple[str, ...] = ()  # the group of each caption's picture; empty when each is alone
-    # by number of a caption, the places in the gallery that never count as ahead of its picture
+    # by number of a caption, the places in the gallery that never count as ahead of its picture: they show the same
     neutral: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    domains: tuple[
+        str, ...
+    ] = ()  # of each picture of the gallery; empty where nobody asks what stands in a place
 
     @property
     def measured(self) -> Measured:
@@ -114,10 +126,10 @@ def measure_views(
             seen_alike[held_out.gallery] = known is not None and _seen_alike(side, known[0], held_out.gallery)
         gallery = galleries[held_out.gallery]
         same = known[0] if known is not None and seen_alike[held_out.gallery] else None
-        ranks, moved = _known_ranks(side, held_out, same, earlier)
+        ranks, concepts, moved = _known_ranks(side, held_out, same, earlier)
         if len(moved):
-            ranks[moved] = _searched_ranks(gallery, held_out, moved)
-        results[held_out.measured] = _result(held_out, gallery.places, ranks)
+            ranks[moved], concepts[moved] = _searched_ranks(gallery, held_out, moved)
+        results[held_out.measured] = _result(held_out, gallery.places, ranks, concepts)
     return results
 
 
@@ -131,7 +143,7 @@ def first_pictures(
         texts = [held_out.captions[number][1] for number in numbers]
         scores = unit(text_features(side.encoder, texts, held_out.key.language, cache)) @ images.T
     else:
-        scores, _ = next(_scored(_Gallery(side, held_out.gallery, load_image, cache), held_out, asked))
+        scores, _, _ = next(_scored(_Gallery(side, held_out.gallery, load_image, cache), held_out, asked))
     return [held_out.gallery[place] for place in scores.argmax(axis=1).tolist()]
 
 
@@ -196,16 +208,18 @@ class _Gallery:
 
 def _known_ranks(
     side: Side, held_out: HeldOut, same: Side | None, earlier: SliceResult | None
-) -> tuple[IntArray, NDArray[np.intp]]:
-    """Returns ranks as another version has them, and the numbers of the captions that this one reads differently.
+) -> tuple[IntArray, FloatArray, NDArray[np.intp]]:
+    """Returns ranks and concepts as another version has them, and the captions that this one reads differently.
 
     `same` is that version if it sees the gallery's pictures as this one does.
     """
+    count = len(held_out.captions)
     if same is None or earlier is None:
-        return np.zeros(len(held_out.captions), dtype=np.int64), np.arange(len(held_out.captions))
+        return np.zeros(count, dtype=np.int64), np.full((count, 3), np.nan), np.arange(count)
     texts = [text for _, text in held_out.captions]
     pairs = zip(_heard(side, texts), _heard(same, texts), strict=True)
-    return earlier.text_ranks.copy(), np.flatnonzero([mine != other for mine, other in pairs])
+    moved = np.flatnonzero([mine != other for mine, other in pairs])
+    return earlier.text_ranks.copy(), earlier.concepts.copy(), moved
 
 
 def _seen_alike(side: Side, other: Side, gallery: tuple[str, ...]) -> bool:
@@ -226,29 +240,51 @@ def _heard(side: Side, texts: Sequence[str]) -> list[Hashable]:
     ]
 
 
-def _searched_ranks(gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]) -> IntArray:
-    """Returns the ranks of some captions' pictures in a gallery, each caption read as search reads it."""
-    return np.concatenate([
-        caption_ranks(scores, own, tolerance=TIE_TOLERANCE)
-        for scores, own in _scored(gallery, held_out, asked)
-    ])  # fmt: skip
+def _searched_ranks(
+    gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]
+) -> tuple[IntArray, FloatArray]:
+    """Returns the ranks of some captions' pictures in a gallery, each caption read as search reads it, and concepts."""
+    found = [
+        (caption_ranks(scores, own, tolerance=TIE_TOLERANCE), concepts)
+        for scores, own, concepts in _scored(gallery, held_out, asked)
+    ]
+    return np.concatenate([ranks for ranks, _ in found]), np.concatenate([rows for _, rows in found])
 
 
 def _scored(
     gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]
-) -> Iterator[tuple[NDArray[np.float32], IntArray]]:
-    """Yields blocks of captions: their scores, those of pictures that are as right left out, and the right places."""
+) -> Iterator[tuple[NDArray[np.float32], IntArray, FloatArray]]:
+    """Yields blocks of captions: scores, those of pictures that are as right left out, the right places, concepts."""
     side = gallery.side
     texts = [held_out.captions[int(n)][1] for n in asked]
     own = np.asarray([gallery.places[held_out.captions[int(n)][0]] for n in asked], dtype=np.int64)
     readings = side.read(texts)
+    domains = np.asarray(held_out.domains or (held_out.key.domain,) * len(gallery.ids))
     for start in range(0, len(texts), BLOCK):
         rows = slice(start, start + BLOCK)
         scores = searched(side.encoder, texts[rows], readings[rows], gallery.vectors, gallery.cache)
+        concepts = np.full((len(scores), 3), np.nan)
         for row, number in enumerate(asked[rows]):
-            places = [p for p in held_out.neutral.get(int(number), ()) if p != own[start + row]]
-            scores[row, places] = -np.inf
-        yield scores, own[rows]
+            place = int(own[start + row])
+            same = [p for p in held_out.neutral.get(int(number), ()) if p != place]
+            if same:
+                concepts[row] = _concept(scores[row], [place, *same], domains != held_out.key.domain)
+            scores[row, same] = -np.inf
+        yield scores, own[rows], concepts
+
+
+def _concept(
+    scores: NDArray[np.float32], right: Sequence[int], is_other: NDArray[np.bool_]
+) -> tuple[float, float, float]:
+    """Returns what `SliceResult.concepts` has of a caption.
+
+    Scores are (n,) of a gallery, `right` the places of pictures of the same thing; `is_other` (n,) says which are of
+    another domain.
+    """
+    depth = min(CONCEPT_DEPTH, len(scores))
+    first = np.argpartition(-scores, depth - 1)[:depth]
+    found = np.isin(first, right).sum() / min(depth, len(right))
+    return float(found), float(is_other[first].mean()), float(min(right))
 
 
 def searched(
@@ -281,7 +317,9 @@ def searched(
     return scores
 
 
-def _result(held_out: HeldOut, places: Mapping[str, int], ranks: IntArray) -> SliceResult:
+def _result(
+    held_out: HeldOut, places: Mapping[str, int], ranks: IntArray, concepts: FloatArray
+) -> SliceResult:
     nothing = np.empty(0, dtype=np.int64)
     return SliceResult(
         held_out.key.language,
@@ -293,4 +331,5 @@ def _result(held_out: HeldOut, places: Mapping[str, int], ranks: IntArray) -> Sl
         nothing,
         view=held_out.view,
         caption_group=held_out.groups,
+        concepts=concepts,
     )

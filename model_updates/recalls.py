@@ -8,6 +8,8 @@ TEXT_RECALLS = tuple(f"t2i_r{depth}" for depth in RECALL_DEPTHS)
 LABELS = {f"t2i_r{depth}": f"R@{depth}" for depth in RECALL_DEPTHS}
 """What tables call them."""
 MEAN = "t2i_mean"
+CONCEPT, ELSEWHERE = "concept_p10", "elsewhere_p10"
+"""Of the first ten pictures those that show the same thing, and those of other domains, in percent."""
 QUERY_METRICS = (*TEXT_RECALLS, MEAN)
 """What a gate may judge by; the mean is that of the three."""
 

@@ -225,6 +225,7 @@ class Yardstick:
             for shown in {gallery, *(one.gallery for one in slices if is_probe(one))}
         }
         said = {tag: self._said(tag, gallery) for tag in sorted({one.key.language for one in wanted})}
+        domains = {shown: self._domains(shown) for shown in alike}
         mixed = [(one, View.MIXED) for one in slices if one.view is View.OWN and View.MIXED in views]
         memory = [(one, View.MEMORY) for one in wanted if one.view is View.MEMORY]
         return [one for one in wanted if one.view is View.OWN] + [
@@ -236,6 +237,7 @@ class Yardstick:
                 one.is_new,
                 one.groups,
                 alike[shown].neutral(one.captions, said[one.key.language]),
+                domains[shown],
             )
             for one, view in (*mixed, *memory)
             for shown in [one.gallery if is_probe(one) else gallery]
@@ -249,6 +251,10 @@ class Yardstick:
             for text in texts:
                 found.setdefault(text, set()).add(image_id)
         return found
+
+    def _domains(self, gallery: Sequence[str]) -> tuple[str, ...]:
+        records = self.workspace.catalog.images(gallery)
+        return tuple(records[image_id].domain for image_id in gallery)
 
     def _mixed_gallery(self, slices: Iterable[HeldOut]) -> tuple[str, ...]:
         """All pictures that are looked for or held out beside them, and of the gallery a fixed sample."""

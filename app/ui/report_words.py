@@ -16,7 +16,7 @@ from ingest.findings import Example, Finding, Outcome
 from ingest.records import ChunkRecord
 from ingest.release_words import ReleaseWord
 from ingest.sentence import phrase, template
-from model_updates.gate.report import GateReport, GateRow, QueryChange, points
+from model_updates.gate.report import GateReport, GateRow, QueryChange, points, same_thing
 
 MOST_QUERIES = 12
 _RELEASE_SAID = {
@@ -205,7 +205,9 @@ def _view(row: GateRow | None, say: Words) -> str:
     if gate_words.is_unchanged(row):
         return f"{row.live:.1f}<br>{say('unchanged')}"
     first = "" if row.first_difference is None else f" · R@1 {points(row.first_difference)}"
-    return f"{level}<br>{gate_words.change(row)}{first}"
+    things = same_thing(row)
+    told = f"<br>{say('same thing among ten: {share}', share=things)}" if things else ""
+    return f"{level}<br>{gate_words.change(row)}{first}{told}"
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from ingest.sentence import known_fields
 from model_updates.checked import Checked, NotNegative, OneOf, Share, Within
-from model_updates.recalls import MEAN, QUERY_METRICS, TEXT_RECALLS
+from model_updates.recalls import CONCEPT, MEAN, QUERY_METRICS, TEXT_RECALLS
 
 
 class Verdict(StrEnum):
@@ -198,9 +198,8 @@ class GateReport:
 
     def table(self) -> list[list[str]]:
         """Returns the slices as rows of text, the header first."""
-        header = (
-            "slice|view|role|things|captions|live|candidate|change|bounds|high water|R@1|R@5|R@10|verdict"
-        )
+        header = "slice|view|role|things|captions|live|candidate|change|bounds|high water|R@1|R@5|R@10|"
+        header += "same thing P@10|verdict"
         return [header.split("|"), *(_cells(row) for row in self.rows)]
 
     def markdown(self) -> str:
@@ -232,8 +231,15 @@ def _cells(row: GateRow) -> list[str]:
         f"{points(row.low)} … {points(row.high)}",
         best,
         *recalls,
+        same_thing(row) or "–",
         f"{row.verdict}: {row.note}" if row.note else str(row.verdict),
     ]
+
+
+def same_thing(row: GateRow) -> str:
+    """Returns how many of the first ten show the same thing, in percent, before and after; "" where nobody asks."""
+    before, after = row.live_recalls.get(CONCEPT), row.candidate_recalls.get(CONCEPT)
+    return "" if before is None or after is None else f"{before:.1f} → {after:.1f}"
 
 
 def points(value: float) -> str:

@@ -5,6 +5,8 @@ Five rules, each promote, review or reject; the strictest decides.
 *learned* and *visible* (`learned.py`): taught slices gained for certain, in their own gallery and among everything.
 *kept* (`pool.py`) and *worst slice* (`kept.py`): old slices, together and each, cannot have lost more than the policy
 allows, against live and against the best that any version ever was.
+*same things* (`concepts.py`): captions that name things find no fewer pictures of them; where no caption does there is
+no such rule.
 *canaries*: pinned queries keep their answer.
 A chunk that holds out too few is judged by what copies found of all its pairs (`examined.py`), with a rule more:
 *displacement*, what old captions lose their place to new pictures.
@@ -23,6 +25,7 @@ import numpy as np
 from ingest.sentence import phrase
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Comparison, slice_name
+from model_updates.gate.concepts import judge_concepts
 from model_updates.gate.examined import CrossFitted, judge_displacement, judge_examined
 from model_updates.gate.kept import FIRST, OldSlice, SliceStatement, judge_each
 from model_updates.gate.learned import judge_learned
@@ -100,6 +103,7 @@ def judge(
             *learned,
             judge_pool(old, policy, attempts),
             _worst_slice(old, each, policy),
+            *judge_concepts(old, policy, attempts),
             _judge_canaries(canaries, policy),
         ),
         rows=(

@@ -79,6 +79,31 @@ def test_a_picture_that_is_as_right_never_counts_as_ahead(encoder: Encoder) -> N
     assert after[untouched].tolist() == before[untouched].tolist()
 
 
+def test_a_caption_that_names_a_thing_is_measured_by_pictures_of_that_thing(encoder: Encoder) -> None:
+    images = encoder.encode_images([draw(picture) for picture in PICTURES])
+    scores = encoder.encode_texts([text for _, text in CAPTIONS], "en") @ images.T
+    of_colour = {
+        n: tuple(m for m, other in enumerate(PICTURES) if m != n and other.split()[0] == picture.split()[0])
+        for n, picture in enumerate(PICTURES)
+    }
+    domains = tuple("sketch" if n % 2 else DOMAIN for n in range(len(PICTURES)))
+    held_out = mixed(neutral=of_colour | {0: ()}, domains=domains)
+    result = measure_views(Side(encoder, in_english, {}), [held_out], draw, NoCache())[held_out.measured]
+
+    assert np.isnan(result.concepts[0]).all()  # nothing else shows it
+    for n in range(1, len(PICTURES)):
+        first = np.argsort(-scores[n], kind="stable")[: min(10, len(PICTURES))].tolist()
+        same = {n, *of_colour[n]}
+        wanted = len(same & set(first)) / min(len(first), len(same))
+        assert result.concepts[n].tolist() == pytest.approx(
+            [wanted, np.mean([domains[m] == "sketch" for m in first]), min(same)]
+        )
+    assert result.is_labelled
+    assert 0 < result.recalls()["concept_p10"] <= 100
+    single = measure_views(Side(encoder, in_english, {}), [mixed()], draw, NoCache())[mixed().measured]
+    assert "concept_p10" not in single.recalls()
+
+
 def test_what_two_versions_read_and_see_alike_is_not_measured_again(encoder: Encoder) -> None:
     slices = [mixed(), HeldOut(KEY, PICTURES, CAPTIONS)]
     live = Side(encoder, in_english, {})

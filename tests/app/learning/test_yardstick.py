@@ -23,6 +23,8 @@ from app.query.question import Question
 from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey, Split
+from ingest.samples import scenes
+from ingest.samples.chunks import write_chunk
 from model_updates.encoder import Encoder
 from model_updates.evaluation import View
 from model_updates.gate.rules import Past
@@ -189,6 +191,31 @@ def test_pictures_with_the_same_caption_are_as_right_as_the_right_one(workspace:
         for number, (image_id, text) in enumerate(one.captions):
             found = {one.gallery[place] for place in one.neutral.get(number, ())}
             assert found == captioned[text] & set(one.gallery) - {image_id}
+
+
+def test_another_style_of_the_same_things_is_measured_by_things(workspace: Workspace, tmp_path: Path) -> None:
+    chosen = list(scenes.all_scenes())[::40][:40]
+    drawn = [(scene, "ink", n) for n, scene in enumerate(chosen)]
+    write_chunk(tmp_path / "ink.zip", scenes=drawn, languages=["en"], domain="sketch")
+    old = the_chunk(workspace)
+    update_cycle.add_chunk(workspace, tmp_path / "ink.zip", IntakeOptions(), by="test")
+    record = teach_on_paper(workspace, old, the_chunk(workspace))
+    slices = Yardstick(workspace, record).old(("en",))
+    (one,) = [s for s in slices if s.view is View.MIXED and s.key == SliceKey("en", "sketch")]
+
+    assert {"sketch", "scenes"} <= set(one.domains)
+    assert len(one.domains) == len(one.gallery)
+    encoder, generation = (
+        workspace.open_encoder(record.version),
+        workspace.open_generation(record.generation),
+    )
+    side = side_of(workspace, encoder, record.manifest.languages, [one], generation)
+    result = measure_views(side, [one], workspace.load_image, workspace.features)[one.measured]
+
+    assert result.is_labelled  # each scene has a picture in both styles
+    recalls = result.recalls()
+    assert 0 <= recalls["concept_p10"] <= 100
+    assert 0 < recalls["elsewhere_p10"] < 100
 
 
 def test_a_caption_is_read_as_search_reads_it(workspace: Workspace) -> None:

@@ -265,7 +265,7 @@ def test_a_report_survives_json_and_reads_well() -> None:
     assert "**reject**" in markdown
     table = [line for line in markdown.splitlines() if line.startswith("|")]
     assert len(table) == 2 + 3
-    assert {line.count("|") for line in table} == {15}
+    assert {line.count("|") for line in table} == {16}
 
 
 def test_a_report_of_a_newer_release_is_read_without_what_is_new_there() -> None:
