@@ -299,7 +299,7 @@ def test_what_drips_in_is_judged_by_what_moved_and_by_ratios_of_one_run(tmp_path
     later: dict[str, Any] = {
         "number": 2,
         "languages": ["en", "de", "fr"],
-        "moved": ["de", "ja"],
+        "moved": ["de", "fr", "ja"],
         "stages": {"measure": 4.0},
     }
     later |= {"newest": {"load_seconds": 3.0, "mb": 7.0}, "looked": first["looked"] | {"newest": 1.1}}
