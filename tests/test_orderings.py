@@ -219,7 +219,7 @@ def test_a_cell_that_is_run_again_is_compared_answer_by_answer(tmp_path: Path, m
     kept = read_cells(tmp_path / "cells", "growing")["joint", 0]
     assert protocols.answers_that_differ(kept, kept) == 0
     other = replace(
-        read_cells(tmp_path / "cells", "growing")["finetune", 0], made=kept.made | {"commit": "abc"}
+        read_cells(tmp_path / "cells", "growing")["finetune", 0], made=dict(kept.made) | {"commit": "abc"}
     )
     assert protocols.answers_that_differ(kept, other) == 2 * 32
     lines = protocols.differences(kept, other)
