@@ -154,7 +154,16 @@ def pages(found: Mapping[str, SequenceFindings], judged: Sequence[Judged], repor
 def summary(found: Mapping[str, SequenceFindings], judged: Sequence[Judged]) -> str:
     """Returns the page that a person reads."""
     links = " · ".join(f"[{title}](strategies/{page}.md)" for page, (title, _) in PROTOCOLS.items())
-    return "\n".join([HEAD, _protocols(found), f"All tables: {links}.\n", bars(found), in_short(judged), RUN])
+    return "\n".join(
+        [
+            HEAD,
+            _protocols(found),
+            f"All tables: {links}. Others' strategies: [leaderboard](leaderboard.md).\n",
+            bars(found),
+            in_short(judged),
+            RUN,
+        ]
+    )
 
 
 def _protocols(found: Mapping[str, SequenceFindings]) -> str:

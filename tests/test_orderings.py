@@ -228,6 +228,30 @@ def test_a_cell_that_is_run_again_is_compared_answer_by_answer(tmp_path: Path, m
     assert lines[-1] == "commit: not recorded kept, abc again"
 
 
+def test_a_file_of_cells_that_somebody_sends_in_is_a_row_of_the_leaderboard(
+    tmp_path: Path, module: Any
+) -> None:
+    _made_up(tmp_path)
+    ours = read_cells(tmp_path / "cells", "growing")
+    for seed in range(3):
+        theirs = replace(
+            ours["joint", seed], strategy="l2-sp", made={**ours["joint", seed].made, "package": "l2 1.0"}
+        )
+        write_cell(tmp_path / "contributed" / "ada", theirs)
+        # Asked one slice fewer.
+        write_cell(tmp_path / "contributed" / "eve", replace(theirs, slices=theirs.slices[:1]))
+    text = module("leaderboard").page(tmp_path / "cells", tmp_path / "contributed", tmp_path, ["growing"])
+    rows = [line for line in text.splitlines() if line.startswith(("| l2-sp", "| joint", "| finetune"))]
+    assert [row.split(" | ")[:2] for row in rows] == [
+        ["| joint", "Perennial"],
+        ["| l2-sp", "ada"],
+        ["| finetune", "Perennial"],
+    ]
+    assert "l2 1.0" in rows[1]
+    assert rows[1].split(" | ")[2].startswith("90.0 [")
+    assert "- not counted: eve: l2-sp, seed 0: it was asked other captions" in text
+
+
 def test_a_cell_needs_the_chunks_that_its_sequence_and_its_options_name(module: Any) -> None:
     sequence = read_sequence(BENCHMARKS / "sequences" / "domains.toml")
     by_label = {one.label: one for one in sequence.strategies}

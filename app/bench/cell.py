@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import date
-from importlib.metadata import version
+from importlib.metadata import entry_points, version
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from model_updates.batches import sampled as sampled_pairs
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, Overlay
 from model_updates.pairs import TrainingPair
+from model_updates.registry import GROUP
 
 DRIFT_PAIRS = 400
 # Whose versions a cell's figures may hang on, beside torch's.
@@ -78,7 +79,7 @@ def run_cell(
         sequence.digest(compared),
         sequence.options_of(compared),
         tuple(probed),
-        _made(material, round(clock()[1] - began, 1)),
+        _made(compared.name, material, round(clock()[1] - began, 1)),
     )
 
 
@@ -106,7 +107,7 @@ def _slice_runs(material: Material, looked: Sequence[Mapping[int, Looked]]) -> t
     return tuple(runs)
 
 
-def _made(material: Material, cpu_seconds: float) -> dict[str, Any]:
+def _made(strategy: str, material: Material, cpu_seconds: float) -> dict[str, Any]:
     """Returns when, by what and on what a run was made, of which data, and the processor time with measuring."""
     return {
         "date": date.today().isoformat(),  # noqa: DTZ011 - a day is enough, and it is the machine's own
@@ -119,7 +120,14 @@ def _made(material: Material, cpu_seconds: float) -> dict[str, Any]:
         "commit": _commit(),
         "data": material.digest,
         "versions": {name: version(name) for name in PACKAGES},
+        "package": _package(strategy),
     }
+
+
+def _package(strategy: str) -> str:
+    """Returns which package brings a strategy, and its version; "" for one of our own."""
+    dists = [entry.dist for entry in entry_points(group=GROUP, name=strategy)]
+    return ", ".join(f"{dist.name} {dist.version}" for dist in dists if dist is not None)
 
 
 def _commit() -> str:

@@ -66,7 +66,7 @@ class Cell:
     # accuracy on the probe before the first step and after each, percent; empty without one
     probe: tuple[float, ...]
     # date, machine, torch, threads, processor time with measuring; since 2026-11-26 also the commit, the sha256 of the
-    # data and versions
+    # data, versions, and which package brought the strategy
     made: Mapping[str, Any]
 
 
