@@ -262,6 +262,14 @@ class Catalog(ImageQueries, FacetQueries, JobQueries, ChunkRecording):
         query = query.where(pairs_counted([self._chunk_id(chunk)]), images.c.id.in_(list(image_ids)))
         return {(i, spoken, text): number for i, spoken, text, number in self._rows(query)}
 
+    def set_domain(self, ids: Collection[ImageId], domain: str) -> int:
+        """Puts pictures, also withdrawn ones, into a domain; returns how many."""
+        statement = update(images).values(domain=domain)
+        with writing(self._engine) as connection:
+            for group in grouped(ids):
+                connection.execute(statement.where(images.c.id.in_(group)))
+        return len(ids)
+
     def forget(self, ids: Collection[ImageId]) -> None:
         """Removes for good what is known of pictures: captions, places, canaries and what they look like.
 

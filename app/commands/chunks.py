@@ -139,6 +139,20 @@ def withdraw(desk: Desk, chunk: ChunkArgument, why: ReasonOption) -> Shown:
 
 
 @verb
+def domain(
+    desk: Desk,
+    name: Annotated[str, argument("A domain that nothing was learned of.")],
+    to: Annotated[str, argument("Its new name, or a domain that there is.")],
+) -> Shown:
+    """Name a domain, or put it into another.
+
+    A domain that pictures opened by themselves has a number for a name.
+    """
+    named = desk.name_domain(name, to)
+    return named, f"{named.sentence} Job {named.job.id} is placing them."
+
+
+@verb
 def remove(desk: Desk, chunk: ChunkArgument, why: ReasonOption, is_json: JsonOption = False) -> None:
     """Withdraw a chunk and what it taught.
 

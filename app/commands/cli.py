@@ -167,6 +167,7 @@ _VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
         chunks.accept,
         chunks.held,
         chunks.decide,
+        chunks.domain,
         chunks.withdraw,
         chunks.remove,
     ),

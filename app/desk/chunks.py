@@ -132,6 +132,16 @@ class Withdrawn:
 
 
 @dataclass(frozen=True)
+class NamedDomain:
+    """What became of a domain that was named anew."""
+
+    domain: str  # the name that its pictures have now
+    pictures: int  # that were moved
+    sentence: str  # what was done, and what the next update does with it
+    job: JobRecord  # that makes search find them by what is known of their domain
+
+
+@dataclass(frozen=True)
 class Decided:
     """What a decision did."""
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self
 
 from pydantic import Field, StrictBool
 
-from app.desk.chunks import Added, Chunk, Decided, Held, PutAside, Withdrawn
+from app.desk.chunks import Added, Chunk, Decided, Held, NamedDomain, PutAside, Withdrawn
 from app.desk.health import Described, Examination, Status
 from app.desk.hits import (
     MOST_AT_ONCE,
@@ -264,6 +264,10 @@ class Desk(Protocol):
     @acts("/v1/chunks/{chunk}/withdraw")
     def withdraw(self, chunk: Slug, why: Reason) -> Withdrawn:
         """Takes a chunk out of training, measuring and search; says which releases learned from it."""
+
+    @acts("/v1/domains/{domain}/name")
+    def name_domain(self, domain: Name, to: Name) -> NamedDomain:
+        """Gives a domain that nothing was learned of another name; one that there is takes its pictures in."""
 
     @acts("/v1/chunks/{chunk}/remove", status=202)
     def remove(self, chunk: Slug, why: Reason) -> JobRecord:

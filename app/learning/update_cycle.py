@@ -29,6 +29,7 @@ from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome, say_nothing
 from app.learning.probes import write_probes
 from app.learning.release_words import pin_sentence, pinned
 from app.learning.training import CHECKPOINTS, learn, training_json
+from app.learning.unstated import open_domain
 from app.learning.untaught import Learned, known_to
 from app.learning.yardstick import held_out
 from ingest.findings import findings_in
@@ -90,7 +91,7 @@ def add_chunk(
         IngestError: the upload as a whole cannot be used; nothing changed.
         NoRelease: the home has no live release to add pictures to.
     """
-    going_live.live_release(workspace)
+    _, live = going_live.live_release(workspace)
     sooner = _Sooner(workspace, by, progress)
     report = ingest_source(
         source,
@@ -101,6 +102,7 @@ def add_chunk(
         on_part=sooner,
     )
     details = {"chunk": report.chunk_id}
+    opened = None if options.domain else open_domain(workspace, live, report.chunk_id)
     commit, embedded = extend_gallery(
         workspace,
         why=f"chunk {report.chunk_id} ({report.name})",
@@ -114,7 +116,8 @@ def add_chunk(
             stage = counted("check", judging, done, total)
             progress(replace(stage, details={**stage.details, **details}))
 
-        keep_findings(workspace, report.chunk_id, check_chunk(workspace, report.chunk_id, progress=judged))
+        found = check_chunk(workspace, report.chunk_id, progress=judged)
+        keep_findings(workspace, report.chunk_id, (*found, *([opened] if opened else [])))
     return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded)
 
 

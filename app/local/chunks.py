@@ -15,6 +15,7 @@ from app.desk.chunks import (
     Chunk,
     Decided,
     Held,
+    NamedDomain,
     PutAside,
     ShownExample,
     ShownFinding,
@@ -28,6 +29,7 @@ from ingest.errors import UnknownImage
 from ingest.findings import Outcome, findings_in
 from ingest.records import ChunkRecord, JobRecord
 from ingest.report import guarded
+from ingest.sentence import phrase
 
 if TYPE_CHECKING:
     from app.desk.desk import OnStage
@@ -137,6 +139,22 @@ class Chunks(Opened):
         self.changed_gallery()
         job = self._followed(requests.withdrawal_job(self.workspace, gone, by=self.by))
         return replace(gone, job=job)
+
+    def name_domain(self, domain: str, to: str) -> NamedDomain:
+        from app.jobs import requests
+        from app.learning import unstated
+
+        pictures, name = unstated.name_domain(self.workspace, domain, to)
+        self.changed_gallery()
+        why = f"{pictures} pictures of {domain} are of {name} now"
+        job = self._expected(requests.pictures_job(self.workspace, why=why, by=self.by))
+        said = phrase(
+            "{pictures} pictures of {domain} are of {name} now; the next update teaches them as such.",
+            pictures=pictures,
+            domain=domain,
+            name=name,
+        )
+        return NamedDomain(name, pictures, said, job)
 
     def remove(self, chunk: str, why: str) -> JobRecord:
         from app.jobs import requests

@@ -148,7 +148,10 @@ def _figure(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-TOLD = ("untaught_pictures",)  # findings that say what became of an upload, and so are said at once
+TOLD = (
+    "opened_domain",
+    "untaught_pictures",
+)  # findings that say what became of an upload, and so are said at once
 _ID_SHOWN = 12
 _MOST_EXAMPLES = 6
 

@@ -41,6 +41,7 @@ VERBS = {
         "remove",
         "compare",
         "diff",
+        "domain",
         "drift",
         "promote",
         "rollback",

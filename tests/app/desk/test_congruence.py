@@ -291,6 +291,10 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
         lambda desk: desk.withdraw(_last_chunk(desk), "wrong"),
         lambda desk: desk.withdraw("ffffff", "x"),
     ],
+    "name_domain": [
+        lambda desk: desk.name_domain("nowhere", "shop"),
+        lambda desk: desk.name_domain(_last_chunk(desk), "a/b"),
+    ],
     "remove": [lambda desk: desk.remove("ffffff", "wrong")],
     # These wait for a job on a server; tests/app/client/test_client.py has them.
     "add_chunk": [],
