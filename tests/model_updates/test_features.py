@@ -1,8 +1,10 @@
 """Features are computed once, in the order asked."""
 
 import hashlib
+import weakref
 
 import numpy as np
+from PIL import Image
 
 from model_updates.features import IMAGE, TEXT, NoCache, image_features, text_features, text_id
 from tests.model_updates.shelf import Shelf
@@ -55,3 +57,18 @@ def test_progress_ends_at_the_number_of_missing_pictures() -> None:
     )
     assert seen[0] == (0, 3), "what is to come is said before it begins"
     assert (sorted(seen), seen[-1]) == (seen, (3, 3))
+
+
+def test_hardly_more_than_one_picture_is_decoded_at_a_time() -> None:
+    encoder, most = tiny_encoder(), []
+    seen: list[weakref.ref[Image.Image]] = []
+
+    def load(image_id: str) -> Image.Image:
+        picture = draw(image_id).copy()
+        seen.append(weakref.ref(picture))
+        most.append(sum(one() is not None for one in seen))
+        return picture
+
+    image_features(encoder, image_ids(), load, NoCache())
+    assert len(most) == len(image_ids())
+    assert max(most) <= 2, "photographs of a batch would take gigabytes"
