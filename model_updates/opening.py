@@ -101,7 +101,7 @@ def open_embedded(folder: Path | None = None) -> Encoder:
             f"the embedded weights are damaged: sha256 {found[:12]}…, "
             f"expected {manifest['weights_sha256'][:12]}…; reinstall the package"
         )
-    vocabulary = Vocabulary.from_json(json.loads((home / "vocabulary.json").read_text(encoding="utf-8")))
+    vocabulary = Vocabulary.read(home / "vocabulary.json")
     model = build_model(EMBEDDED, rows=vocabulary.size)
     load_weights(model, weights)
     return wrap(model, EMBEDDED, vocabulary)

@@ -176,7 +176,7 @@ def context_length() -> int:
 def _vocabulary(known: Path | None, emoji: Path, recipe: Recipe) -> Vocabulary:
     if known is None:
         return make_vocabulary(emoji, recipe, context_length())
-    return Vocabulary.from_json(json.loads(known.read_text(encoding="utf-8")))
+    return Vocabulary.read(known)
 
 
 def main() -> None:

@@ -122,7 +122,7 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
         _verify(folder, manifest, [name for name in manifest["files"] if not _is_state(name)])
     vocabulary = None
     if VOCABULARY in manifest["files"]:
-        vocabulary = Vocabulary.from_json(json.loads((folder / VOCABULARY).read_text(encoding="utf-8")))
+        vocabulary = Vocabulary.read(folder / VOCABULARY)
     profiles = {}
     if PROFILES in manifest["files"]:
         profiles = language_profiles.from_bytes((folder / PROFILES).read_bytes())

@@ -1,5 +1,6 @@
 """The expandable vocabulary: CLIP's ids, growth that moves no row, tables of a language's own."""
 
+import gc
 import json
 from pathlib import Path
 
@@ -149,3 +150,18 @@ def test_a_copy_grows_alone() -> None:
     vocabulary = Vocabulary.from_merges([], context_length=9)
     vocabulary.copy().grow_shared([("a", "b")])
     assert "ab" not in vocabulary.tables[SHARED].rows
+
+
+def test_reading_a_vocabulary_leaves_the_collector_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "vocabulary.json"
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(ValueError, match="JSON|Expecting"):
+        Vocabulary.read(path)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="JSON|Expecting"):
+            Vocabulary.read(path)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
