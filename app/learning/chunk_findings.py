@@ -24,7 +24,7 @@ REPETITION, HELD_OUT, KNOWN, OVERLAP = "repetition", "held_out_copies", "known_p
 TRAINING, MEASURING = phrase("training part"), phrase("held-out part")
 _WORST_FIRST = (Outcome.REJECT, Outcome.HOLD, Outcome.UNKNOWN, Outcome.ACCEPT)
 _TOLD_BY = {
-    WORDS: phrase("by the trusted captions of the same pictures"),
+    WORDS: phrase("by captions of the same pictures that nobody has objected to"),
     ENCODER: phrase("by the live encoder, which knows the language"),
     REFERENCE: phrase("beside trusted pairs of the same domain"),
     "": phrase("by what the pictures look like"),
