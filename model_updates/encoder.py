@@ -82,6 +82,14 @@ class SecondTower(Protocol):
         """Returns (n, dim) float32 of n texts, each read in its language; all of one length."""
         ...
 
+    def trust(self, language: str) -> float:
+        """Returns how far the tower before it is believed in a language that it does not know, 0 … 1."""
+        ...
+
+    def trusted(self, first: NDArray[np.float32], languages: Sequence[str]) -> NDArray[np.float32]:
+        """Returns what that tower's vectors (n, d) of texts in such languages are worth."""
+        ...
+
     def write(self, folder: Path) -> dict[str, Any]:
         """Writes it for `model_updates.onnx_loader`; returns what that has to know, its languages among it."""
         ...
@@ -386,11 +394,15 @@ class Encoder:
         if second is None:
             route = languages[0] if len(set(languages)) == 1 else languages
             return self.forward_tokens(tokens(), route).float().cpu().numpy()
-        known = [n for n, language in enumerate(languages) if self.tower_reads(language)]
+        read = [
+            n for n, language in enumerate(languages) if self.tower_reads(language) or second.trust(language)
+        ]
         first = np.zeros((len(texts), self.tower_dim), dtype=np.float32)
-        if known:
-            read = self.forward_tokens(tokens()[known], [languages[n] for n in known])
-            first[known] = unit(read.float().cpu().numpy())
+        if read:
+            features = self.forward_tokens(tokens()[read], [languages[n] for n in read])
+            first[read] = unit(features.float().cpu().numpy())
+        strange = [n for n in read if not self.tower_reads(languages[n])]
+        first[strange] = second.trusted(first[strange], [languages[n] for n in strange])
         rest = np.zeros((len(texts), second.dim), dtype=np.float32)
         asked = [n for n, language in enumerate(languages) if not self._spares(language)]
         if asked:
@@ -498,10 +510,12 @@ class Encoder:
         digest = self._cached(
             f"table:{table}", lambda: text_digest(self._text_body(), self.model, self.vocabulary, table)
         )
-        if self.second is None or language == SHARED:
+        second = self.second
+        if second is None or language == SHARED:
             return digest
         # It centres every language by itself, so that two languages of one table read the same words differently.
-        towers = "first" if self._spares(language) else str(self.tower_reads(language))
+        read = str(self.tower_reads(language) or second.trust(language) or False)
+        towers = "first" if self._spares(language) else read
         return hashlib.sha256(f"{digest}|{language}|{towers}".encode()).hexdigest()
 
     def _cached(self, name: str, compute: Callable[[], str]) -> str:

@@ -19,6 +19,7 @@ facts = cache(lambda: json.loads((HERE / "facts.json").read_text(encoding="utf-8
 table = cache(lambda: np.load(HERE / "rows.npy", mmap_mode="r"))
 packed = cache(lambda: np.load(HERE / "second.rows.npy", mmap_mode="r"))
 offsets = cache(lambda: np.load(HERE / "second.offsets.npy"))
+strange = cache(lambda: np.load(HERE / "second.first.npy"))
 normal = cache(
     lambda: str.maketrans(json.loads((HERE / "tokenizers/second.normal.json").read_text(encoding="utf-8")))
 )
@@ -30,8 +31,13 @@ def texts(every: Sequence[str], language: str = "") -> Any:
     if "second" not in facts():
         return _first(every, read)
     beside = _second(every, language, **facts()["second"])
-    unread = np.zeros((len(every), facts()["dim"] - beside.shape[1]), np.float32)
-    return _unit(np.concatenate([_first(every, read) if read["graph"] else unread, beside], axis=1))
+    if not read["graph"]:
+        first = np.zeros((len(every), facts()["dim"] - beside.shape[1]), np.float32)
+    elif trust := read.get("trust"):  # the first tower reads this language as one that it does not know
+        first = trust * _unit(_first(every, read) - strange()[facts()["second"]["languages"][language]])
+    else:
+        first = _first(every, read)
+    return _unit(np.concatenate([first, beside], axis=1))
 
 
 def _first(every: Sequence[str], read: dict[str, Any]) -> Any:
@@ -41,7 +47,7 @@ def _first(every: Sequence[str], read: dict[str, Any]) -> Any:
         ids, kept = (np.array([getattr(one, name) for one in encoded]) for name in ("ids", "attention_mask"))
         return opened(read["graph"]).run(None, {"tokens": np.where(kept, ids, facts()["pad"])})[0]
     start, end, pad, most = (facts()[name] for name in ("start", "end", "pad", "context"))
-    rows = [[start, *_rows(one, read["words"])[: most - 2], end] for one in encoded]
+    rows = [[start, *(_rows(one, read["words"]) or read["empty"])[: most - 2], end] for one in encoded]
     ends = np.array([len(row) - 1 for row in rows])
     padded = np.array([row + [pad] * (max(ends) + 1 - len(row)) for row in rows])
     return opened(read["graph"]).run(None, {"embedded": table()[padded], "ends": ends})[0]

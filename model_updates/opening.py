@@ -202,6 +202,10 @@ def fit_weights(model: nn.Module, state: Mapping[str, Tensor], called: str) -> N
     Raises:
         WeightsMismatch: missing, unexpected or differently shaped tensors.
     """
+    later: frozenset[str] = getattr(model, "later", frozenset())
+    for name in later - state.keys():  # what older versions do without, so that they stay what they were
+        module, _, tensor = name.rpartition(".")
+        setattr(model.get_submodule(module), tensor, None)
     wanted = model.state_dict()
     missing, extra = sorted(wanted.keys() - state.keys()), sorted(state.keys() - wanted.keys())
     shapes = [k for k in wanted.keys() & state.keys() if wanted[k].shape != state[k].shape]

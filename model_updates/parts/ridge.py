@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -112,24 +113,31 @@ def named(sums: Mapping[str, Sums]) -> dict[str, Tensor]:
     return {f"{name}/{part}": value for name, own in sums.items() for part, value in own.tensors().items()}
 
 
-def sums_of(
-    pairs: PairSet, widths: Sequence[int], features: Callable[[Tensor], Tensor] = standard
-) -> Iterator[Sums]:
-    """Yields the sums of pairs in each space of their texts' vectors, of the pairs whose text has a vector there.
+class Captioned(NamedTuple):
+    """Pairs as a regression takes them; a picture may have no text."""
 
-    `features` makes of trunk features (n, f) what the regression takes.
+    features: Tensor  # (p, f) of pictures
+    targets: Tensor  # (n, d) of texts, of length 1
+    picture: Tensor  # (n,) int64 of each text
+
+
+def captioned_in(
+    pairs: PairSet, widths: Sequence[int], features: Callable[[Tensor], Tensor] = standard
+) -> Iterator[Captioned]:
+    """Yields the pairs in each space of their texts' vectors, those whose text has a vector there.
+
+    All have the same pictures; `features` makes of trunk features (n, f) what the regression takes.
     """
     if pairs.text_features is None:
         raise ValueError("a head is solved from text features; the strategy must ask for them")
+    numbers, picture = pairs.image_index.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+    first = torch.full_like(numbers, len(picture)).scatter_reduce(
+        0, picture, torch.arange(len(picture)), "amin"
+    )
+    rows = features(pairs.trunk[first])
     for targets in torch.split(pairs.text_features, list(widths), dim=-1):
         there = (targets.norm(dim=-1) > 0).nonzero()[:, 0]
-        numbers, picture = pairs.image_index[there].unique(return_inverse=True)  # type: ignore[no-untyped-call]
-        first = torch.full_like(numbers, len(there)).scatter_reduce(
-            0, picture, torch.arange(len(there)), "amin"
-        )
-        yield Sums.of(
-            features(pairs.trunk[there[first]]), functional.normalize(targets[there], dim=-1), picture
-        )
+        yield Captioned(rows, functional.normalize(targets[there], dim=-1), picture[there])
 
 
 def nothing_readable(prospect: Prospect, name: str) -> str | None:

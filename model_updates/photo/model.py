@@ -75,6 +75,8 @@ class PhotoModel(nn.Module):
         self.text = SentenceTower()
         self.logit_scale = nn.Parameter(torch.tensor(math.log(FIRST_SCALE)))
         self.context_length = CONTEXT
+        # Not in versions of before they were measured, which do without.
+        self.later = frozenset({"second.trusts", "second.first_offsets"} if is_double else ())
 
     def text_features(self, embedded: Tensor, lengths: Tensor) -> Tensor:
         """Maps embedded tokens (n, longest, 512) and lengths (n,), start and end counted, to (n, 512)."""
@@ -107,7 +109,8 @@ def from_packages() -> PhotoModel:
         )
         if model.second is not None:
             head["centre"] = fixed["centre"]
-            model.second.offsets.copy_(fixed["offsets"])
+            for name, own in model.second.named_buffers():
+                own.copy_(fixed[name])
         model.image_head.load_state_dict(head)
     return model.eval()
 

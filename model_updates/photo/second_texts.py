@@ -3,6 +3,11 @@
 Vectors of one language lie together, whatever they say. The mean of 32 captions that say the same in every language is
 taken away, so that all of them lie around one centre (docs/log.md: 4.5 points of R@10 in languages other than English).
 A language without such captions is centred on the mean of all.
+
+The first space reads Galician nearly as it reads Spanish, and Korean letters not at all where it was not taught them.
+How far it reads a language that it does not know is measured on the same captions: the mean cosine of their centred
+vectors with those that the captions have in the languages it knows. That is how long a vector of the first space is
+beside those of its own languages (docs/log.md). Encoders of before that was measured do without.
 """
 
 from collections.abc import Sequence
@@ -19,6 +24,7 @@ from torch.nn import functional
 from model_updates.language_profiles import letters_of, script_shares
 from model_updates.photo.e5 import language_captions, sentence_e5
 from model_updates.photo.e5_file import WIDTH
+from model_updates.photo.text_tower import WIDTH as FIRST_WIDTH
 
 SHARE = 0.8**0.5
 """Length of a text's vector in this space beside 1 in the first: a cosine here counts .8 of one there."""
@@ -32,20 +38,39 @@ class SecondTexts(nn.Module):
         share: its length.
         first: languages that the first space knows, too.
         offsets: (languages, 384) float32, what texts of each language have in common, in the order of `readable`.
+        trusts: (languages,) float32, how far the first space reads each language that it does not know, 0 … 1.
+        first_offsets: (languages, 512) float32, what its texts have in common there beside those of known languages.
     """
 
     dim, share = WIDTH, SHARE
     offsets: Tensor
+    trusts: Tensor | None
+    first_offsets: Tensor | None
 
     def __init__(self, first: Sequence[str]) -> None:
         super().__init__()
         self.first = frozenset(first)
         self.register_buffer("offsets", torch.zeros(len(readable()), WIDTH))
+        self.register_buffer("trusts", torch.zeros(len(readable())))
+        self.register_buffer("first_offsets", torch.zeros(len(readable()), FIRST_WIDTH))
 
     @property
     def written(self) -> dict[str, frozenset[str]]:
         """The languages it reads well, each with its scripts."""
         return _written()
+
+    def trust(self, language: str) -> float:
+        """Returns how far the first space is believed in a language that it does not know, 0 … 1."""
+        place = readable().get(language)
+        return 0.0 if place is None or self.trusts is None else float(self.trusts[place])
+
+    def trusted(self, first: NDArray[np.float32], languages: Sequence[str]) -> NDArray[np.float32]:
+        """Returns what the first space's vectors (n, 512) of texts in languages it does not know are worth."""
+        if self.trusts is None or self.first_offsets is None or not len(languages):
+            return np.zeros_like(first)
+        places = [readable()[language] for language in languages]
+        centred = functional.normalize(torch.from_numpy(first) - self.first_offsets[places], dim=-1)
+        return (self.trusts[places, None] * centred).numpy()
 
     def features(self, texts: Sequence[str], languages: Sequence[str]) -> NDArray[np.float32]:
         """Returns (n, 384) float32 of n texts, each read in its own language; a text is run once.
@@ -67,6 +92,8 @@ class SecondTexts(nn.Module):
         """Writes it for `model_updates.onnx_loader`; returns what that has to know. See `write_e5` for errors."""
         from model_updates.photo.e5_folder import write_e5  # loads onnx
 
+        if self.first_offsets is not None:
+            np.save(folder / "second.first.npy", self.first_offsets)
         return write_e5(folder, self.offsets) | {"share": SHARE, "languages": readable()}
 
 

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from model_updates.pairs import PairSet
 from model_updates.parts.random_head import OneHead, RandomHead, RandomHeadOptions
-from model_updates.parts.ridge import Fit, Sums, by_name, named, sums_of
+from model_updates.parts.ridge import Fit, Sums, by_name, captioned_in, named
 
 STRENGTHS = tuple(10.0**power for power in range(7))
 _APART = 5  # every so many-th picture
@@ -54,8 +54,8 @@ class Ranpac(OneHead):
         sums = by_name(kept)
         for apart in (False, True):
             rows = [n for n, pair in enumerate(pairs.pairs) if is_apart(pair.image_id) == apart]
-            for n, own in enumerate(sums_of(pairs.select(rows), head.widths, head.expanded)):
-                name = f"{n}/{'apart' if apart else 'taught'}"
+            for n, said in enumerate(captioned_in(pairs.select(rows), head.widths, head.expanded)):
+                name, own = f"{n}/{'apart' if apart else 'taught'}", Sums.of(*said)
                 sums[name] = sums[name] + own if name in sums else own
         fits = [solved(sums[f"{n}/taught"], sums[f"{n}/apart"]) for n in range(len(head.widths))]
         head.weight.copy_(torch.cat([fit.weight for fit in fits], dim=1))

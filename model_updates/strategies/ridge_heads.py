@@ -23,7 +23,7 @@ from model_updates.encoder import Encoder
 from model_updates.inserts import domain
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.domain_memory import even_sample, trunk_rows
-from model_updates.parts.ridge import nothing_readable, sums_of
+from model_updates.parts.ridge import captioned_in, nothing_readable
 from model_updates.parts.ridge_head import RidgeHead
 from model_updates.parts.router import renew_router
 from model_updates.prospect import Prospect
@@ -101,7 +101,7 @@ class RidgeHeads(Strategy):
         for name, head in self._heads.items():
             own = pairs.select([n for n, pair in enumerate(pairs.pairs) if pair.domain == name])
             self._pairs[name] = len(own)
-            head.fit(list(sums_of(own, head.widths)))
+            head.fit(list(captioned_in(own, head.widths)))
         self._encoder.inserts.extend(self._heads.values())
         self._encoder.forget_fingerprints()
         self._trunks = trunk_rows(data)

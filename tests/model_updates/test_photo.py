@@ -14,7 +14,7 @@ from model_updates import features
 from model_updates.available import lacking
 from model_updates.encoder import unit
 from model_updates.errors import ForeignTokenizer, UnknownModel, WeightsMismatch
-from model_updates.opening import base_languages, build_model, open_encoder
+from model_updates.opening import base_languages, build_model, fit_weights, open_encoder
 from model_updates.pairs import TrainingPair
 from model_updates.parts.language_teaching import FOREIGN_EPOCHS
 from model_updates.parts.table_rows import TeachingOptions
@@ -22,6 +22,7 @@ from model_updates.photo import packages
 from model_updates.photo.conse import class_phrases
 from model_updates.photo.e5 import language_captions, sentence_e5
 from model_updates.photo.image_tower import PhotoTower
+from model_updates.photo.model import PhotoModel
 from model_updates.photo.precomputed import shipped
 from model_updates.photo.second_texts import readable
 from model_updates.photo.text_tower import WIDTH
@@ -268,6 +269,26 @@ def test_the_second_space_reads_what_the_first_does_not_know() -> None:
         encoder.encode_readings("Hund", ["de", "hi"])[1], encoder.encode_texts(["Hund"], "hi")[0], atol=1e-6
     )
     assert [encoder.tower_reads(tag) for tag in ("en", "", "hi")] == [True, True, False]
+
+
+def test_the_first_space_counts_as_far_as_it_reads_a_language_that_it_does_not_know() -> None:
+    encoder = photo_encoder()
+    texts = {"gl": "Dous cans corren pola praia.", "uk": "Два собаки біжать по пляжу.", "hi": "दो कुत्ते"}
+    dog = encoder.encode_texts(["Two dogs run on the beach."], "en")[0, :WIDTH]
+    read = {tag: encoder.text_features([text], tag)[0, :WIDTH] for tag, text in texts.items()}
+
+    lengths = [float(np.linalg.norm(read[tag])) for tag in texts]
+    assert lengths == pytest.approx([0.61, 0.46, 0.0], abs=0.02)
+    assert all(unit(read[tag][None])[0] @ unit(dog[None])[0] > 0.35 for tag in ("gl", "uk"))
+    # A version of before that was measured reads as it did.
+    model = build_model("perennial-photo")
+    later = PhotoModel().later
+    old = {name: own for name, own in encoder.model.state_dict().items() if name not in later}
+    fit_weights(model, old, "old.safetensors")
+    before = encoder.around(model)
+    assert not before.text_features([texts["uk"]], "uk")[0, :WIDTH].any()
+    assert before.text_fingerprint("uk") != encoder.text_fingerprint("uk")
+    assert model.state_dict().keys() == old.keys()
 
 
 def test_the_second_tower_can_be_spared_where_the_first_reads() -> None:

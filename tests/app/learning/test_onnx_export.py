@@ -27,7 +27,7 @@ from model_updates.encoder import Encoder
 TAUGHT = {"perennial-tiny": "de", "perennial-photo": "hi"}
 # Of the language that was taught and of some that were not; one is longer than any tower reads.
 TEXTS = {
-    "en": ["a red boat", "Two  dogs,\trunning past a HOUSE!", "boat " * 200, "café 12½ ﬁne"],
+    "en": ["a red boat", "Two  dogs,\trunning past a HOUSE!", "boat " * 200, "café 12½ ﬁne", ""],
     "de": ["ein rotes Boot", "Über den Wolken: größere Häuser", "b"],
     "hi": ["लाल नाव", "दो घर"],
     "ja": ["赤いボート", "ﾊﾝｶｸ"],

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from model_updates.inserts import domain
-from model_updates.parts.ridge import Sums, standard
+from model_updates.parts.ridge import Captioned, Sums, standard
 from model_updates.parts.ridge_head import RidgeHead, among_captions, whitening
 from tests.model_updates.tiny import tiny_encoder
 
@@ -139,13 +139,19 @@ def head(seeds: Sequence[int]) -> RidgeHead:
     return made
 
 
-def _one_space(seeds: Sequence[int], place: int) -> Sums:
-    parts = []
-    for seed in seeds:
-        features, targets, picture = drawn(seed)
-        own = functional.normalize(torch.split(targets, list(WIDTHS), dim=-1)[place], dim=-1)
-        parts.append(Sums.of(standard(features), own, picture))
-    return Sums(**{name: sum(part.tensors()[name] for part in parts) for name in parts[0].tensors()})  # type: ignore[arg-type]
+def _one_space(seeds: Sequence[int], place: int) -> Captioned:
+    parts = [drawn(seed) for seed in seeds]
+    starts = np.cumsum([0, *(len(features) for features, _, _ in parts)])
+    return Captioned(
+        torch.cat([standard(features) for features, _, _ in parts]),
+        torch.cat(
+            [
+                functional.normalize(torch.split(targets, list(WIDTHS), dim=-1)[place], dim=-1)
+                for _, targets, _ in parts
+            ]
+        ),
+        torch.cat([picture + int(start) for start, (_, _, picture) in zip(starts, parts, strict=False)]),
+    )
 
 
 def test_a_head_is_the_same_in_any_order_of_chunks_and_each_space_has_its_share() -> None:
@@ -160,3 +166,41 @@ def test_a_head_is_the_same_in_any_order_of_chunks_and_each_space_has_its_share(
     first, second = torch.split(ours, list(WIDTHS), dim=-1)
     assert torch.allclose(first.norm(dim=-1), torch.ones(9), atol=1e-5)
     assert torch.allclose(second.norm(dim=-1), torch.full((9,), 0.5), atol=1e-5)
+
+
+def test_pictures_like_one_that_was_taught_get_what_its_captions_say() -> None:
+    generator = torch.Generator().manual_seed(6)
+    themes = torch.randn(4, FEATURES, generator=generator)
+    # A theme's captions have nothing to do with the direction of its features, as long as there are two of each sign.
+    rows = torch.cat([themes, -themes]).repeat_interleave(30, dim=0)
+    rows = rows + 0.3 * torch.randn(rows.shape, generator=generator)
+    captions = functional.normalize(torch.randn(4, WIDTHS[0], generator=generator), dim=-1).repeat(2, 1)
+    said = Captioned(standard(rows), captions.repeat_interleave(30, dim=0), torch.arange(len(rows)))
+    config = {"trunk": FEATURES, "widths": [WIDTHS[0]], "shares": [1.0]}
+    made = RidgeHead.build(domain("photographs"), config, tiny_encoder().model)
+    made.fit([said])
+
+    def found(head: RidgeHead) -> float:
+        new = torch.cat([themes, -themes]) + 0.3 * torch.randn(8, FEATURES, generator=generator)
+        seen = head.around_head(lambda trunk: torch.zeros(len(trunk), WIDTHS[0]), new)
+        return float(((seen @ captions[:4].T).argmax(dim=1) == torch.arange(8) % 4).float().mean())
+
+    assert found(made) == 1.0
+    # Without the kernel nothing is left of it; and what is saved is all of it.
+    assert {"axes", "like", "left"} <= made.state_dict().keys()
+    again = RidgeHead.build(domain("photographs"), made.config, tiny_encoder().model)
+    again.load_state_dict(made.state_dict())
+    assert again.digest() == made.digest()
+    made.left.zero_()
+    assert found(made) < 0.8
+
+
+def test_a_head_of_before_there_was_a_kernel_is_what_it_was() -> None:
+    config = {"trunk": FEATURES, "widths": [WIDTHS[0]], "shares": [1.0]}
+    old = RidgeHead.build(domain("photographs"), config, tiny_encoder().model)
+
+    assert not {"axes", "like", "left"} & old.state_dict().keys()
+    assert old.config == config
+    one = Captioned(standard(drawn(1)[0][:1]), torch.eye(WIDTHS[0])[:1], torch.zeros(1, dtype=torch.int64))
+    old.fit([one])  # a single picture has no axes
+    assert old.config == config | {"axes": 0, "like": 0}

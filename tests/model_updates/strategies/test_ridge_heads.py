@@ -12,7 +12,7 @@ from model_updates.batches import gather
 from model_updates.encoder import Encoder
 from model_updates.features import NoCache
 from model_updates.pairs import TrainingPair
-from model_updates.parts.ridge import sums_of
+from model_updates.parts.ridge import Sums, captioned_in
 from model_updates.parts.router import FEWEST_PICTURES
 from model_updates.strategies.ridge_heads import RidgeHeads
 from model_updates.trainer import TrainingReport, run_update
@@ -113,7 +113,7 @@ def test_captions_that_one_space_does_not_know_count_in_the_other_alone() -> Non
     context = context_for(photo_encoder(), pairs, languages=frozenset({"en", "hi"}))
     data = data_for(RidgeHeads(), context)
 
-    first, second = sums_of(data.train, (512, 384))
+    first, second = (Sums.of(*said) for said in captioned_in(data.train, (512, 384)))
 
     assert (float(first.count), float(second.count)) == (8.0, 11.0)
     assert torch.isfinite(second.gram).all()
