@@ -257,8 +257,9 @@ def _search(snapshot: Snapshot, text: str) -> None:
 def _weighed(drip: Drip, release: str) -> Values:
     """Loads a release as a server does and says what that costs; queries have run in every language."""
     with Workspace.open(drip.settings) as workspace:
-        _search(Snapshot.load(workspace, release), "warm up")  # what any release costs once
-        workspace.forget_version(workspace.releases.release(release).version)
+        base = workspace.releases.releases()[0]
+        _search(Snapshot.load(workspace, base.id), "warm up")  # what any release costs once
+        workspace.forget_version(base.version)
         empty = _memory()
         started = time.process_time()
         snapshot = Snapshot.load(workspace, release)
