@@ -89,6 +89,21 @@ def test_each_slice_has_one_row_with_its_views_side_by_side() -> None:
     assert len(rows) == 2 + 1 + 5  # two headers, one taught, five known
 
 
+def test_what_shows_the_same_thing_stands_beside_the_recalls_where_captions_name_things() -> None:
+    report = gate_report("review")
+    named = [
+        replace(
+            row,
+            live_recalls=row.live_recalls | {"concept_p10": 88.6},
+            candidate_recalls=row.candidate_recalls | {"concept_p10": 55.7},
+        )
+        for row in report.rows
+    ]
+
+    assert "same thing among ten: 88.6 → 55.7" in report_words.slices_view(replace(report, rows=tuple(named)))
+    assert "same thing" not in report_words.slices_view(report)
+
+
 def test_debt_is_shown_where_it_was_accepted_and_told_before_it_is_made() -> None:
     report = gate_report("review")
     owed = replace(report, rows=tuple(replace(row, debt=1.5) for row in report.rows))
