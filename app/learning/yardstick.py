@@ -136,7 +136,7 @@ class Yardstick:
             learned = {groups[pair.image_id] for pair in (*fold.train, *fold.validation)}
             shown = {pair.image_id for pair in fold.examined}
             mixed = tuple(i for i in sorted(shown.union(everything)) if groups[i] not in learned)
-            alike = Alike(mixed, groups)
+            alike, domains = Alike(mixed, groups), self._domains(mixed)
             by_slice: dict[SliceKey, list[tuple[str, str]]] = {}
             own: dict[str, set[str]] = {domain: set(ids) for domain, ids in trusted.items()}
             for pair in fold.examined:
@@ -155,7 +155,7 @@ class Yardstick:
                 things = tuple(groups[image_id] for image_id, _ in captions)
                 neutral = alike.neutral(captions, self._said(key.language, mixed))
                 found.append(HeldOut(key, alone, captions, is_new=True, groups=things))
-                found.append(HeldOut(key, mixed, captions, View.MIXED, True, things, neutral))
+                found.append(HeldOut(key, mixed, captions, View.MIXED, True, things, neutral, domains))
             yield found
 
     def _own(self, languages: Collection[str], views: Collection[View]) -> list[HeldOut]:
