@@ -61,9 +61,11 @@ def untaught_routes(
 
     `routes` are those of all others that do not take the base route. None where the encoder cannot be quiet.
     """
+    if encoder.apart is None or not encoder.image_routes:
+        return {}
     ids = workspace.catalog.gallery_ids()
     untaught = _untaught(workspace, encoder, ids, routes, known)
-    if not untaught or encoder.apart is None or not encoder.image_routes:
+    if not untaught:
         return {}
     nearest = _nearest(workspace, encoder, untaught)
     some = sampled(nearest, MOST_UNTAUGHT)
