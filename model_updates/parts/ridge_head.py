@@ -33,7 +33,7 @@ from model_updates.inserts import Insert, Owner, RunImages
 from model_updates.parts.ridge import Captioned, Sums, standard
 
 STRENGTH, BY_PAIR = 15_000.0, 4.0  # of the ridge regression: STRENGTH + BY_PAIR n
-NEARNESS, NOISE = 3.0, 3.0  # g and s
+NEARNESS, NOISE = 3.0, 2.0  # g and s
 AXES = 256  # of the features that the kernel sees
 _NEVER = 1e-6  # captions of a picture that has none in a space: nothing is learned from it there
 MOST_LIKE = 8192  # pictures that others are compared with, spread over all where there are more
