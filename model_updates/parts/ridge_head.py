@@ -14,7 +14,8 @@ covariance C (its mean eigenvalue 1), W = (C + e I)^(-a/2), and h what the base 
 Few captions show a covariance badly and teach little: e and c fall with the number n of pairs, to their values for
 many, and the strength of B grows with n. What B leaves of a picture's captions is learned by kernel ridge regression
 from pictures like it, k(x) = exp(-g |z - z_i|^2) for unit features z on their main axes: A = (K + D)^-1 R with R what
-is left and D = s over the number of a picture's captions (docs/log.md has what was tried).
+is left and D = s over the number of a picture's captions, s the noise that misses pictures left out one at a time the
+least (docs/log.md has what was tried).
 Source: our own; whitening of the targets is known from zero-shot learning by ridge regression (Romera-Paredes and Torr,
 *ESZSL*, ICML 2015), kernel ridge regression from Saunders et al., ICML 1998, and one head a domain from nobody that we
 know of.
@@ -33,7 +34,9 @@ from model_updates.inserts import Insert, Owner, RunImages
 from model_updates.parts.ridge import Captioned, Sums, standard
 
 STRENGTH, BY_PAIR = 15_000.0, 4.0  # of the ridge regression: STRENGTH + BY_PAIR n
-NEARNESS, NOISE = 3.0, 2.0  # g and s
+NEARNESS = 3.0  # g
+NOISES = (0.3, 1.0, 3.0)  # s is one of them
+MOST_LEFT_OUT = 1000  # pictures that it is chosen by
 AXES = 256  # of the features that the kernel sees
 _NEVER = 1e-6  # captions of a picture that has none in a space: nothing is learned from it there
 MOST_LIKE = 8192  # pictures that others are compared with, spread over all where there are more
@@ -110,11 +113,9 @@ class RidgeHead(Insert):
             self._each(self.centre)[n].copy_(own.targets / count)
             means, times = _means(said)
             rest = (means - (own.targets / count).float()) @ white.cpu() - features @ fit.weight - fit.bias
-            noisy = kernel.clone()
-            noisy.diagonal().add_((NOISE / times[alike].clamp(min=_NEVER)).to(kernel.device))
-            self._each(self.left)[n].copy_(
-                torch.cholesky_solve(rest[alike].to(kernel.device), torch.linalg.cholesky(noisy))
-            )
+            rest, times = (one[alike].to(kernel.device) for one in (rest, times.clamp(min=_NEVER)))
+            noisy = kernel + torch.diag(best_noise(kernel, rest, times) / times)
+            self._each(self.left)[n].copy_(torch.cholesky_solve(rest, torch.linalg.cholesky(noisy)))
 
     def _compare_with(self, features: Tensor, sums: Sums) -> Tensor:
         """Chooses the axes and the pictures of the kernel from features (p, f); returns those pictures' places (k,).
@@ -160,6 +161,22 @@ def _means(said: Captioned) -> tuple[Tensor, Tensor]:
     times = torch.bincount(picture, minlength=len(said.features)).float()
     total = torch.zeros(len(times), targets.shape[1]).index_add(0, picture, targets)
     return total / times.clamp(min=1)[:, None], times
+
+
+def best_noise(kernel: Tensor, rest: Tensor, times: Tensor) -> float:
+    """Returns the noise by which (k, d) targets are missed least, each left out in turn and said `times` (k,).
+
+    Source: what is missed is known without solving again, (K + D)^-1 R over the diagonal of (K + D)^-1 (PRESS; Allen,
+    Technometrics 1974).
+    """
+    some = torch.linspace(0, len(kernel) - 1, min(len(kernel), MOST_LEFT_OUT), device=kernel.device).long()
+    kernel, rest, times = kernel[some][:, some], rest[some], times[some]
+
+    def missed(noise: float) -> float:
+        inverse = torch.linalg.inv(kernel + torch.diag(noise / times))
+        return float((((inverse @ rest) / inverse.diagonal()[:, None]).square().sum(dim=1) * times).sum())
+
+    return min(NOISES, key=missed)
 
 
 def among_captions(rows: Tensor, centre: Tensor) -> Tensor:

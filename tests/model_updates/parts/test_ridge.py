@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from model_updates.inserts import domain
 from model_updates.parts.ridge import Captioned, Sums, standard
-from model_updates.parts.ridge_head import RidgeHead, among_captions, whitening
+from model_updates.parts.ridge_head import NOISES, RidgeHead, among_captions, best_noise, whitening
 from tests.model_updates.tiny import tiny_encoder
 
 FEATURES, WIDTHS = 24, (6, 5)
@@ -204,3 +204,26 @@ def test_a_head_of_before_there_was_a_kernel_is_what_it_was() -> None:
     one = Captioned(standard(drawn(1)[0][:1]), torch.eye(WIDTHS[0])[:1], torch.zeros(1, dtype=torch.int64))
     old.fit([one])  # a single picture has no axes
     assert old.config == config | {"axes": 0, "like": 0}
+
+
+def test_the_noise_is_the_one_that_misses_least_what_is_left_out() -> None:
+    generator = torch.Generator().manual_seed(7)
+    themes = torch.randn(12, FEATURES, generator=generator)
+    rows = themes.repeat_interleave(5, dim=0) + 0.2 * torch.randn(60, FEATURES, generator=generator)
+    kernel = torch.exp(-torch.cdist(functional.normalize(rows), functional.normalize(rows)).square())
+    said = torch.randn(12, 6, generator=generator).repeat_interleave(5, dim=0)
+    noise = torch.randn(60, 6, generator=generator)
+
+    def missed(rest: Tensor, strength: float) -> float:
+        total = 0.0
+        for out in range(60):
+            kept = [n for n in range(60) if n != out]
+            inside = kernel[kept][:, kept] + strength * torch.eye(59)
+            guess = kernel[out, kept] @ torch.linalg.solve(inside, rest[kept])
+            total += float((guess - rest[out]).square().sum())
+        return total
+
+    for rest in (said, said + 2 * noise, noise):
+        best = min(NOISES, key=lambda one, rest=rest: missed(rest, one))  # type: ignore[misc]
+        assert best_noise(kernel, rest, torch.ones(60)) == best
+    assert best_noise(kernel, said, torch.ones(60)) < best_noise(kernel, noise, torch.ones(60))
