@@ -8,6 +8,7 @@ image tower.
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -184,10 +185,14 @@ class Batches:
         self._beside = replay is Replay.BESIDE and replayed is not None
         self._drawn_from = len(train) if self._beside else len(self.pairs)
         self._encoder = encoder
-        self._sequences = tokenise(encoder, self.pairs.pairs)
         self._pictures = (
             None if load_image is None else prepared_pictures(self.pairs.pairs, encoder, load_image)
         )
+
+    @cached_property
+    def _sequences(self) -> list[list[int]]:
+        # Not before a batch is asked for: what is solved in closed form asks for none.
+        return tokenise(self._encoder, self.pairs.pairs)
 
     def __len__(self) -> int:
         """Number of batches in an epoch."""

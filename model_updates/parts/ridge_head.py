@@ -103,6 +103,7 @@ class RidgeHead(Insert):
         features = spaces[0].features.cpu()
         alike = self._compare_with(features, sums[-1])
         kernel = self._near(self.like.float())
+        solved_with, factor = kernel.new_zeros(0), kernel
         for n, (said, own, white) in enumerate(zip(spaces, sums, self._whiten(), strict=True)):
             count = max(1.0, float(own.count))
             white.copy_(whitening(own, LEAST + LEAST_FROM_FEW / count))
@@ -114,8 +115,10 @@ class RidgeHead(Insert):
             means, times = _means(said)
             rest = (means - (own.targets / count).float()) @ white.cpu() - features @ fit.weight - fit.bias
             rest, times = (one[alike].to(kernel.device) for one in (rest, times.clamp(min=_NEVER)))
-            noisy = kernel + torch.diag(best_noise(kernel, rest, times) / times)
-            self._each(self.left)[n].copy_(torch.cholesky_solve(rest, torch.linalg.cholesky(noisy)))
+            noise = best_noise(kernel, rest, times) / times
+            if not torch.equal(noise, solved_with):  # spaces mostly have the same
+                solved_with, factor = noise, torch.linalg.cholesky(kernel + torch.diag(noise))
+            self._each(self.left)[n].copy_(torch.cholesky_solve(rest, factor))
 
     def _compare_with(self, features: Tensor, sums: Sums) -> Tensor:
         """Chooses the axes and the pictures of the kernel from features (p, f); returns those pictures' places (k,).
