@@ -31,7 +31,7 @@ from model_updates.inserts import BASE, loudness, quiet
 from model_updates.recalls import RECALL_DEPTHS
 
 UNTAUGHT = "untaught_pictures"
-SHARES = (0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
+SHARES = (0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 """The largest loses next to nothing where captions on file are too few, or too well learned, to show what is lost."""
 MOST_CAPTIONS = 1_000  # of a slice
 MOST_PICTURES = 5_000  # taught ones, among which captions look for theirs

@@ -114,7 +114,7 @@ def test_no_more_is_taken_from_them_than_what_is_known_needs(
     encoder = taught(workspace)
     monkeypatch.setattr(untaught, "MOST_DISPLACED", 100.0)
     loud = untaught_routes(workspace, encoder, {}, known(workspace))
-    assert loud == dict.fromkeys(new(workspace), quiet("scenes", 0.8))
+    assert loud == dict.fromkeys(new(workspace), quiet("scenes", 0.7))
 
 
 @pytest.mark.parametrize("route", ["", "a"])
