@@ -31,6 +31,7 @@ import torch
 from drip_plan import BAD, FIRST, Drop, Material, planned
 from drip_report import write_report
 from PIL import Image
+from real_input import say
 from real_input_data import write_upload
 
 from app.desk.jobs import Stage, UpdateRequest
@@ -301,12 +302,6 @@ def _memory() -> float:
         if line.startswith("Anonymous:"):
             return int(line.split()[1]) / 1024
     return 0.0
-
-
-def say(line: str) -> None:
-    """Prints a line with the time."""
-    sys.stdout.write(f"{time.strftime('%H:%M:%S')} {line}\n")
-    sys.stdout.flush()
 
 
 def _arguments() -> argparse.Namespace:

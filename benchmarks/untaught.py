@@ -194,7 +194,7 @@ def report(lines: Mapping[str, list[Values]], facts: Values) -> str:
     """Writes what was found: per line and step the most that a slice lost, and each slice."""
     out = [
         "# Pictures that nobody taught\n",
-        "Written by `python benchmarks/untaught.py --data ../shared/data`; "
+        f"Written by `python benchmarks/untaught.py --data ../shared/data{facts.get('options', '')}`; "
         f"{facts['machine']}, {facts['date']}.",
         f"{(__doc__ or '').split(chr(10) * 2)[2]}\n",
         "Each figure is without → with the untaught pictures; R is the mean of R@1, R@5 and R@10, in percent. "
@@ -242,7 +242,12 @@ def main() -> None:
         first = Settings(home=asked.work / "homes" / "template", device="cpu", gate=Policy())
         data = prepared(asked.data, asked.work, asked.photos, asked.names)
         template(first, data, asked.work)
-        facts = {"machine": machine(asked.threads), "date": time.strftime("%Y-%m-%d", time.gmtime())}
+        options = f" --photos {asked.photos}" + (f" --names {asked.names}" if asked.names else "")
+        facts = {
+            "machine": machine(asked.threads),
+            "date": time.strftime("%Y-%m-%d", time.gmtime()),
+            "options": options,
+        }
         for name in asked.lines:
             path = results / f"{name}.json"
             if not path.exists():
