@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+import pytest
+from playwright.sync_api import Page, Route, TimeoutError, expect
 
 from app.home.workspace import Workspace
 from ingest.records import ChunkRecord
@@ -115,3 +116,16 @@ def test_what_cannot_be_used_says_why_and_waits_to_be_tried_again(
     expect(page.locator("#upload-said")).to_contain_text("Nothing in the upload can be used", timeout=JOB_MS)
     expect(page.locator(LINES)).to_contain_text("empty.zip")
     expect(page.locator("#check")).to_be_enabled()
+
+
+def test_a_click_before_the_script_is_there_is_not_lost(server: Served, page: Page) -> None:
+    held: list[Route] = []
+    page.route("**/uploading.js", lambda route: held.append(route))
+    page.goto(f"{server.url}/admin/", wait_until="commit")
+    check = page.locator("#check")
+    expect(check).to_be_visible()
+    with pytest.raises(TimeoutError):
+        check.click(timeout=1_000)
+    held[0].continue_()
+    check.click()
+    expect(page.locator("#upload-said")).to_have_text("Choose a file first.", timeout=10_000)
