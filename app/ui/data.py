@@ -9,6 +9,7 @@ import gradio as gr
 from app.desk.chunks import Chunk
 from app.ui import data_words
 from app.ui.access import Access, Shown, Visit
+from app.ui.domain_name import DomainName
 from app.ui.events import AT_ONCE
 from app.ui.held import HeldPairs
 from app.ui.one_picture import OnePicture
@@ -44,6 +45,7 @@ class _DataTab:
         self.about = text("chunk-about", "strip", phrase("Select a chunk to see what it holds."))
         self.pairs = HeldPairs(access, name="data-")
         self.word = PersonsWord(access, name="data-")
+        self.naming = DomainName(access)
         with gr.Column(visible=False) as self.removing:
             gr.Markdown(data_words.REMOVE_HELP, elem_classes="notice")
             self.remove = gr.Button("Remove it from the live release", variant="stop", elem_id="remove")
@@ -74,11 +76,13 @@ class _DataTab:
         opened = [self.overview, self.table.drawn, self.built_in, *waiting, self.one.table.drawn, *things]
         tab.select(of_admin(self._opened, self.overview), None, opened, **quietly)
         one = [self.about, self.removing, *self.pairs.components, *self.word.components]
+        one += self.naming.components
         missing = {self.chosen: "", self.removing: gr.update(visible=False)}
         select = self.access.on_row(self._select, self.about, missing)
         self.table.connect(select, [], [self.chosen, *one])
         self.word.connect(self.chosen, [*self._around, *self.pairs.components], self._after_word_with_pairs)
         self.pairs.connect(self.chosen, [*self._around, *waiting], self._after_decision)
+        self.naming.connect(self.chosen, self._around, self._after_word)
         stopped = {self.job: "", self.timer: gr.update(active=False)}
         watched, asked = [self.job, self.timer, self.removed, self.remove], [self.chosen, self.word.why]
         remove = of_admin(self._remove, self.removed, stopped)
@@ -122,7 +126,8 @@ class _DataTab:
     def _select(self, visit: Visit, cells: list[str]) -> Shown:
         chunk = visit.desk.chunk(cells[0])
         pairs, word = self.pairs.shown(visit, chunk), self.word.shown(chunk)
-        return {self.chosen: chunk.id, **self._chunk(visit, chunk), **pairs, **word}
+        naming = self.naming.shown(chunk)
+        return {self.chosen: chunk.id, **self._chunk(visit, chunk), **pairs, **word, **naming}
 
     def _chunk(self, visit: Visit, chunk: Chunk) -> Shown:
         is_taught = any(one.live and one.id in chunk.learned for one in visit.desk.releases())

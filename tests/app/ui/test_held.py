@@ -147,3 +147,33 @@ def test_a_person_takes_out_what_the_checks_name(held: Served, page: Page) -> No
     expect(page.locator("#aside-said")).to_contain_text("taken out of chunk")
     assert "a red boat" not in {pair.text for pair in catalog.pairs(chunk=chunk)}
     expect(page.locator("#aside-which")).to_contain_text("Flagged by the checks (0)")
+
+
+def test_a_person_names_the_domain_of_a_chunk_that_nobody_taught(held: Served, page: Page) -> None:
+    catalog = held.serving.workspace.catalog
+    chunk = catalog.chunks()[-1].id
+    catalog.set_domain(catalog.ids_where(chunks=[chunk]), "domain-2")
+    pictures = catalog.chunk(chunk).images
+    page.set_viewport_size({"width": 390, "height": 900})
+    open_page(page, f"{held.url}/admin/")
+    page.get_by_role("tab", name="Data").click()
+    page.locator("#chunks td").first.click()
+    expect(page.locator("#domain-old input")).to_have_value("domain-2")
+    settle(page)
+    page.fill("#domain-new input, #domain-new textarea", "a/b")
+    page.click("#domain-rename")
+    expect(page.locator("#domain-said")).to_contain_text("a/b")
+    assert catalog.chunk(chunk).domains == {"domain-2": pictures}
+    settle(page)
+    page.fill("#domain-new input, #domain-new textarea", "Ink drawings")
+    page.click("#domain-rename")
+    expect(page.locator("#domain-said")).to_contain_text(
+        f"{pictures} pictures of domain-2 are of ink-drawings now"
+    )
+    expect(page.locator("#domain-old input")).to_have_value("ink-drawings")
+    expect(page.locator("#chunks")).to_contain_text("ink-drawings")
+    assert catalog.chunk(chunk).domains == {"ink-drawings": pictures}
+    settle(page)
+    does_not_overflow(page)
+    # Gradio names its box that ticks all pairs by a title alone.
+    assert [rule for rule in broken_rules(page) if "select-all-checkbox" not in rule] == []
