@@ -8,7 +8,7 @@ What an encoder makes of a caption follows from fingerprints. Where they are tho
 already, so are the ranks, and nothing is computed again.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -79,6 +79,8 @@ class Side:
     # how search with this version reads texts; only the views beside `own` ask
     read: Callable[[Sequence[str]], Sequence[ReadAs]]
     routes: Mapping[str, str]  # of the gallery's pictures that do not take the base route
+    # what makes each text's vectors, as far as it was asked (`_heard`)
+    heard: dict[str, Hashable] = field(default_factory=dict)
 
 
 Results = dict[Measured, SliceResult]
@@ -232,12 +234,13 @@ def _seen_alike(side: Side, other: Side, gallery: tuple[str, ...]) -> bool:
 
 def _heard(side: Side, texts: Sequence[str]) -> list[Hashable]:
     """Returns what makes each text's vectors: the fingerprints that read it, and how they are weighed."""
-    readings = side.read(texts)
+    fresh = [text for text in dict.fromkeys(texts) if text not in side.heard]
+    readings = side.read(fresh)
     tags = {language for reading in readings for language, _ in reading}
     read_by = {language: side.encoder.text_fingerprint(language) for language in tags}
-    return [
-        tuple((read_by[language], round(lowered, 6)) for language, lowered in reading) for reading in readings
-    ]
+    for text, reading in zip(fresh, readings, strict=True):
+        side.heard[text] = tuple((read_by[language], round(lowered, 6)) for language, lowered in reading)
+    return [side.heard[text] for text in texts]
 
 
 def _searched_ranks(
@@ -263,28 +266,35 @@ def _scored(
     for start in range(0, len(texts), BLOCK):
         rows = slice(start, start + BLOCK)
         scores = searched(side.encoder, texts[rows], readings[rows], gallery.vectors, gallery.cache)
-        concepts = np.full((len(scores), 3), np.nan)
+        right = {}
         for row, number in enumerate(asked[rows]):
             place = int(own[start + row])
-            same = [p for p in held_out.neutral.get(int(number), ()) if p != place]
+            same = {p for p in held_out.neutral.get(int(number), ()) if p != place}
             if same:
-                concepts[row] = _concept(scores[row], [place, *same], domains != held_out.key.domain)
-            scores[row, same] = -np.inf
+                right[row] = same | {place}
+        concepts, named = np.full((len(scores), 3), np.nan), list(right)
+        concepts[named] = _concepts(scores[named], list(right.values()), domains != held_out.key.domain)
+        for row, places in right.items():
+            scores[row, list(places - {int(own[start + row])})] = -np.inf
         yield scores, own[rows], concepts
 
 
-def _concept(
-    scores: NDArray[np.float32], right: Sequence[int], is_other: NDArray[np.bool_]
-) -> tuple[float, float, float]:
-    """Returns what `SliceResult.concepts` has of a caption.
+def _concepts(
+    scores: NDArray[np.float32], right: Sequence[Collection[int]], is_other: NDArray[np.bool_]
+) -> FloatArray:
+    """Returns (n, 3) what `SliceResult.concepts` has of captions.
 
-    Scores are (n,) of a gallery, `right` the places of pictures of the same thing; `is_other` (n,) says which are of
-    another domain.
+    Scores are (n, m) of a gallery, `right` the places of pictures of the same thing, of each caption; `is_other` (m,)
+    says which are of another domain.
     """
-    depth = min(CONCEPT_DEPTH, len(scores))
-    first = np.argpartition(-scores, depth - 1)[:depth]
-    found = np.isin(first, right).sum() / min(depth, len(right))
-    return float(found), float(is_other[first].mean()), float(min(right))
+    depth = min(CONCEPT_DEPTH, scores.shape[1])
+    first = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
+    rows = zip(first.tolist(), is_other[first].mean(axis=1), right, strict=True)
+    found = [
+        (sum(place in places for place in near) / min(depth, len(places)), other, min(places))
+        for near, other, places in rows
+    ]
+    return np.asarray(found).reshape(-1, 3)
 
 
 def searched(

@@ -16,14 +16,16 @@ A folder without a manifest does not exist. Publishing it durably is `app`'s bus
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ingest.sentence import known_fields
 from model_updates import language_profiles
@@ -154,10 +156,31 @@ def _preprocessing(folder: Path, said: Mapping[str, Any]) -> Preprocessing:
     return Preprocessing(**values)
 
 
+class _Unfilled(TorchFunctionMode):
+    """Models built under it have any numbers where random ones would be drawn, which takes most of building."""
+
+    _DRAWN = (
+        *(Tensor.normal_, Tensor.uniform_, nn.init.normal_, nn.init.uniform_),
+        *(nn.init.trunc_normal_, nn.init.kaiming_uniform_),
+    )
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Any = None
+    ) -> Any:
+        """Leaves a tensor as it is where `func` would draw its numbers, and calls it else."""
+        told = kwargs or {}
+        if func in self._DRAWN:
+            return args[0] if args else told["tensor"]
+        if func is torch.randn:
+            return torch.empty(*args, **told)
+        return func(*args, **told)
+
+
 def _built(manifest: Mapping[str, Any]) -> nn.Module:
-    if "blueprint" in manifest:
-        return SentenceClip(manifest["blueprint"]).eval()
-    return build_model(manifest["architecture"], dim=manifest.get("dim"))
+    with _Unfilled():
+        if "blueprint" in manifest:
+            return SentenceClip(manifest["blueprint"]).eval()
+        return build_model(manifest["architecture"], dim=manifest.get("dim"))
 
 
 def _tokenizer(folder: Path, manifest: Mapping[str, Any]) -> ForeignTokenizer:

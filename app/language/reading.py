@@ -85,7 +85,7 @@ class Reader:
                 rows[fresh] = [self._row(chosen) for chosen in self._read([unique[int(n)] for n in fresh])]
                 self._cache.put(self._digest, KIND, [ids[int(n)] for n in fresh], rows[fresh])
             # What was computed now is rounded as what was kept: a text is read alike today and tomorrow.
-            self._known |= {text: self._read_as(row) for text, row in zip(unique, rows, strict=True)}
+            self._known |= zip(unique, map(self._read_as, rows.tolist()), strict=True)
         return [self._known[text] for text in texts]
 
     def _read(self, texts: Sequence[str]) -> list[tuple[Reading, ...]]:
@@ -102,9 +102,9 @@ class Reader:
             row[n] = self._places.index(reading.language) + 1, value
         return row.ravel()
 
-    def _read_as(self, row: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> ReadAs:
-        pairs = row.reshape(-1, 2)
-        return tuple((self._places[int(number) - 1], float(lowered)) for number, lowered in pairs if number)
+    def _read_as(self, row: list[float]) -> ReadAs:
+        pairs = zip(row[::2], row[1::2], strict=True)
+        return tuple((self._places[int(number) - 1], lowered) for number, lowered in pairs if number)
 
 
 def _digest(encoder: Encoder, learned: Sequence[str], places: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""Judging a candidate: measured beside what is live and every version that ever was, then the gate."""
+"""Judging a candidate: measured beside what is live and versions before it, then the gate."""
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence

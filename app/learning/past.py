@@ -1,5 +1,6 @@
-"""High water: how every version that was ever live ranks today's pairs, measured again; and debt, which lowers it.
+"""High water: how versions that were live rank today's pairs, measured again; and debt, which lowers it.
 
+An update may not take longer with each that came before it, so that of many versions some are measured (`chosen`).
 Debt is what people accepted to lose by making a release live in spite of a review.
 """
 
@@ -29,6 +30,8 @@ from model_updates.inserts import BASE, loudness
 from model_updates.measurement import HeldOut, Measured, Results, Side, measure_views
 
 logger = logging.getLogger(__name__)
+
+RECENT = 4  # versions before the live one that are all measured
 
 
 def side_of(
@@ -62,7 +65,7 @@ def past_results(
     but: str = "",
     progress: Tell = say_nothing,
 ) -> dict[Measured, Past]:
-    """Measures every other version that was ever live on today's old slices.
+    """Measures other versions that were live (`chosen`) on today's old slices.
 
     A version says nothing of a language that it had not learned. What it reads and sees with the same parameters as
     live it ranks alike, and is not measured.
@@ -72,8 +75,9 @@ def past_results(
     """
     generation = workspace.open_generation(release.generation)
     found: dict[Measured, list[tuple[str, SliceResult]]] = {}
-    earlier = _ever_live(workspace, {release.version, but})
-    for number, (version, languages) in enumerate(earlier.items()):
+    ever = list(_ever_live(workspace, {release.version, but}).items())
+    earlier = [ever[place] for place in chosen(len(ever))]
+    for number, (version, languages) in enumerate(earlier):
         told = phrase("earlier version {count} of {all}", count=number + 1, all=len(earlier))
         progress(counted("earlier", told, number, len(earlier)))
         asked = [one for one in slices if not one.is_new and one.key.language in languages]
@@ -92,6 +96,21 @@ def past_results(
         if not one.is_new and one.measured in live[1] and (debt or one.measured in found):
             past[one.measured] = Past(tuple(found.get(one.measured, ())), debt)
     return past
+
+
+def chosen(count: int) -> list[int]:
+    """Returns which of `count` earlier versions are measured, by their places in the order of going live, from 0.
+
+    They are the first, the newest, and one of each age of 4 to 7, 8 to 15, 16 to 31 … versions, so that what many
+    updates lost little by little shows. None comes back that was left out before: how each reads the captions that came
+    meanwhile is kept.
+    """
+    places = {*range(min(1, count)), *range(max(0, count - RECENT), count)}
+    step = RECENT
+    while step < count:
+        places.add((count // step - 1) * step)
+        step *= 2
+    return sorted(places)
 
 
 def debt_of(release: ReleaseRecord, *, who: str, why: str) -> tuple[Debt, ...]:

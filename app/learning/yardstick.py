@@ -59,20 +59,25 @@ def held_out(
 
     `chunks` are ids of trusted ones, or of the one that is taught, whose slices are then new.
     """
-    galleries: dict[str, tuple[str, ...]] = {}
-    slices = []
-    for key in workspace.catalog.slices(chunks=chunks):
-        if key.language not in languages:
-            continue
-        if key.domain not in galleries:
-            galleries[key.domain] = tuple(workspace.catalog.test_images(key.domain, chunks=chunks))
-        pairs = workspace.catalog.pairs(
-            language=key.language, domain=key.domain, split=Split.TEST, chunks=chunks
+    by_slice: dict[SliceKey, list[tuple[str, str]]] = {}
+    for pair in workspace.catalog.pairs(split=Split.TEST, chunks=chunks):
+        if pair.language in languages:
+            by_slice.setdefault(SliceKey(pair.language, pair.domain), []).append((pair.image_id, pair.text))
+    galleries = {
+        domain: tuple(workspace.catalog.test_images(domain, chunks=chunks))
+        for domain in sorted({key.domain for key in by_slice})
+    }
+    groups = workspace.catalog.groups({image_id for said in by_slice.values() for image_id, _ in said})
+    return [
+        HeldOut(
+            key,
+            galleries[key.domain],
+            tuple(said),
+            is_new=is_new,
+            groups=tuple(groups[image_id] for image_id, _ in said),
         )
-        captions = tuple((pair.image_id, pair.text) for pair in pairs)
-        groups = _groups(workspace, captions)
-        slices.append(HeldOut(key, galleries[key.domain], captions, is_new=is_new, groups=groups))
-    return slices
+        for key, said in sorted(by_slice.items())
+    ]
 
 
 @dataclass(frozen=True)
@@ -148,10 +153,8 @@ class Yardstick:
                 )
             found = []
             for key, pairs in sorted(by_slice.items()):
-                captions, alone = (
-                    tuple(pairs),
-                    tuple(i for i in sorted(own[key.domain]) if groups[i] not in learned),
-                )
+                captions = tuple(pairs)
+                alone = tuple(i for i in sorted(own[key.domain]) if groups[i] not in learned)
                 things = tuple(groups[image_id] for image_id, _ in captions)
                 neutral = alike.neutral(captions, self._said(key.language, mixed))
                 found.append(HeldOut(key, alone, captions, is_new=True, groups=things))
@@ -176,17 +179,12 @@ class Yardstick:
         }
         slices = []
         for one in own:
-            read = [
-                at for at, said in enumerate(one.captions) if (one.key.language, *said) not in self._misread
-            ]
+            language = one.key.language
+            read = [at for at, said in enumerate(one.captions) if (language, *said) not in self._misread]
             if one.key in keys and (read or not one.captions):
-                captions, groups = (
-                    tuple(one.captions[at] for at in read),
-                    tuple(one.groups[at] for at in read),
-                )
-                slices.append(
-                    HeldOut(one.key, galleries[one.key.domain], captions, is_new=True, groups=groups)
-                )
+                captions = tuple(one.captions[at] for at in read)
+                groups = tuple(one.groups[at] for at in read)
+                slices.append(HeldOut(one.key, galleries[one.key.domain], captions, one.view, True, groups))
         return slices
 
     def _memory(self, languages: Collection[str], trusted: Collection[str]) -> list[HeldOut]:
@@ -202,13 +200,18 @@ class Yardstick:
             if pair.language in languages and pair.image_id in gallery and pair not in taught:
                 key = SliceKey(pair.language, pair.domain)
                 by_slice.setdefault(key, {}).setdefault(pair.image_id, []).append(pair.text)
-        slices = []
-        for key, texts in sorted(by_slice.items()):
-            chosen = sampled(texts, MEMORY_PICTURES)
-            captions = tuple((image_id, min(texts[image_id], key=_hash)) for image_id in chosen)
-            groups = _groups(self.workspace, captions)
-            slices.append(HeldOut(key, (), captions, View.MEMORY, groups=groups))
-        return slices
+        chosen = {key: sampled(texts, MEMORY_PICTURES) for key, texts in sorted(by_slice.items())}
+        groups = catalog.groups({image_id for ids in chosen.values() for image_id in ids})
+        return [
+            HeldOut(
+                key,
+                (),
+                tuple((image_id, min(by_slice[key][image_id], key=_hash)) for image_id in ids),
+                View.MEMORY,
+                groups=tuple(groups[image_id] for image_id in ids),
+            )
+            for key, ids in chosen.items()
+        ]
 
     def _finished(self, slices: Sequence[HeldOut], views: Collection[View] = ALL_VIEWS) -> list[HeldOut]:
         """Puts memory slices into the mixed gallery, and every held-out slice a second time.
@@ -305,8 +308,3 @@ def sampled(ids: Iterable[str], count: int) -> list[str]:
 def _hash(text: str) -> str:
     # Of its own: the splits follow from another hash of the same ids.
     return hashlib.sha256(f"yardstick {text}".encode()).hexdigest()
-
-
-def _groups(workspace: Workspace, captions: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-    found = workspace.catalog.groups({image_id for image_id, _ in captions})
-    return tuple(found[image_id] for image_id, _ in captions)

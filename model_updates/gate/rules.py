@@ -4,7 +4,7 @@ Five rules, each promote, review or reject; the strictest decides.
 
 *learned* and *visible* (`learned.py`): taught slices gained for certain, in their own gallery and among everything.
 *kept* (`pool.py`) and *worst slice* (`kept.py`): old slices, together and each, cannot have lost more than the policy
-allows, against live and against the best that any version ever was.
+allows, against live and against the best that versions before were.
 *same things* (`concepts.py`): captions that name things find no fewer pictures of them; where no caption does there is
 no such rule.
 *canaries*: pinned queries keep their answer.
@@ -52,7 +52,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Past:
     """What came before on one slice in one view."""
 
-    # name and result of every other version that was ever live, on the same pairs
+    # name and result of versions that were live before, on the same pairs
     versions: Sequence[tuple[str, SliceResult]] = ()
     debt: float = 0.0  # points that a person accepted to lose there by promoting in spite of a review
 
@@ -77,7 +77,7 @@ def judge(
     A key stands for one slice in one view. `live` is measured on the same pairs. `new_slices` are the keys of what this
     update taught, measured on the chunk's own pairs; all others are old. `taught_languages` counts this update's
     training pairs; `canaries` are pinned queries, and whether the candidate still gives the pinned answer. `past` has
-    of old slices how the other versions that were ever live rank the same pairs, and what was accepted. `attempts`
+    of old slices how versions that were live before rank the same pairs, and what was accepted. `attempts`
     candidates, this one included, were held against this live version.
 
     Raises:

@@ -167,6 +167,16 @@ def test_a_version_of_a_newer_release_is_read_unless_its_pictures_are_prepared_o
         load_version(tmp_path)
 
 
+def test_opening_a_version_draws_no_numbers_that_its_own_take_the_place_of(tmp_path: Path) -> None:
+    encoder = open_embedded()
+    write_version(tmp_path, encoder, {})
+    before = torch.get_rng_state()
+    opened = load_version(tmp_path).encoder
+    assert torch.equal(torch.get_rng_state(), before)
+    assert opened.image_fingerprint() == encoder.image_fingerprint()
+    assert opened.text_fingerprint() == encoder.text_fingerprint()
+
+
 @pytest.mark.parametrize("name", ["finetune", "c-clip"])
 def test_a_foreign_text_tower_learns_by_strategies_that_grow_nothing(name: str, tmp_path: Path) -> None:
     path, _ = random_weights(tmp_path, UNMASKED)

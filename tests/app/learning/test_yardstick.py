@@ -16,7 +16,7 @@ from app.language.reading import Reader
 from app.learning import going_live, publishing, update_cycle
 from app.learning.judging import Taught, attempts, judge_taught
 from app.learning.pairs import earlier_pairs, known_pairs
-from app.learning.past import past_results, side_of
+from app.learning.past import RECENT, chosen, past_results, side_of
 from app.learning.yardstick import Yardstick, held_out, trusted_chunks, usable_chunks
 from app.query.finder import Finder
 from app.query.question import Question
@@ -278,6 +278,23 @@ def test_a_damaged_release_of_the_past_is_left_out(workspace: Workspace) -> None
     manifest.chmod(0o644)
     damage(manifest)
     assert {name for one in water(workspace, record).values() for name, _ in one.versions} == {first}
+
+
+@pytest.mark.parametrize("count", [0, 1, RECENT, RECENT + 1, 12, 36, 64, 100, 1_000])
+def test_of_many_versions_few_are_measured_and_one_of_every_age(count: int) -> None:
+    places = chosen(count)
+    assert places[:1] == [0][:count]
+    assert set(range(max(0, count - RECENT), count)) <= set(places)
+    ages = [count - place for place in places]
+    doubling = [1 << n for n in range(2, count.bit_length() - 1)]
+    assert all(any(age <= one < 2 * age for one in ages) for age in doubling)
+    assert len(places) <= RECENT + max(1, count.bit_length() - 2)
+
+
+def test_no_version_is_measured_again_that_was_left_out_before() -> None:
+    # How it reads the texts that came meanwhile would have to be found out.
+    for count in range(300):
+        assert set(chosen(count + 1)) - set(chosen(count)) == {count}
 
 
 def water(workspace: Workspace, record: ReleaseRecord) -> dict[Measured, Past]:
