@@ -13,12 +13,12 @@ from scipy.stats import false_discovery_control
 
 from app.bench.comparison import (
     FEWEST_SEEDS,
-    FIGURES,
     ZERO,
     Criterion,
     NotComparable,
     PairedDifference,
     difference,
+    is_paired,
     seed_difference,
 )
 from app.bench.figures import Spread
@@ -132,7 +132,7 @@ def judge(claim: Claim, found: Mapping[str, SequenceFindings]) -> Judged:
         return Judged(claim, NOT_RUN)
     kind, *rest = claim.metric.split("/")
     try:
-        if len(rest) == 2 and rest[1] in FIGURES:
+        if len(rest) == 2 and all(is_paired(cells, rest[1]) for cells in both):
             ours = difference(*both, Criterion(kind, *rest), draws=DRAWS)
         else:
             ours = seed_difference(*both, claim.metric, claim.against)
@@ -246,7 +246,8 @@ def claims_page(judged: Sequence[Judged]) -> str:
         "Written by `python benchmarks/orderings.py`; do not edit. Each claim of the papers that can show at this "
         "scale. *Confidence*: that it can show with encoders this small, said before any run; *not promised*: an "
         "ordering of a paper that nothing was said of. *a less b*: points, paired per query and per seed, 95 % "
-        f"interval over seeds and things by {DRAWS:,} draws; Rm's, the probe's and drift's over seeds alone (Student). "
+        f"interval over seeds and things by {DRAWS:,} draws; the probe's, drift's and, in cells "
+        "of before 2026-11-26, Rm's over seeds alone (Student). "
         "*Holds*: the interval is on the claimed side of zero; *contradicts*: on the other; "
         f"*{ZERO}*: it spans zero, or comes within one Monte-Carlo error of it; "
         f"below {FEWEST_SEEDS} seeds nothing is said. *p*: two-sided, of no difference. "

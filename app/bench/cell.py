@@ -19,6 +19,7 @@ from app.bench.matrix import Looked, look_up
 from app.bench.results import VIEWS, Cell, SliceRun
 from app.bench.segmentation import Segmentation
 from app.bench.sequence import BenchSequence, StrategyRun
+from app.bench.sources import sources_of
 from app.bench.teaching import Line, clock, start, teach
 from app.home.workspace import Workspace
 from model_updates import drift, zero_shot
@@ -102,13 +103,14 @@ def _slice_runs(material: Material, looked: Sequence[Mapping[int, Looked]]) -> t
                 found[0].first,
                 found[-1].first,
                 found[-1].ten,
+                found[-1].six,
             )
         )
     return tuple(runs)
 
 
 def _made(strategy: str, material: Material, cpu_seconds: float) -> dict[str, Any]:
-    """Returns when, by what and on what a run was made, of which data, and the processor time with measuring."""
+    """Returns when, by which code and on what a run was made, of which data, and the processor time with measuring."""
     return {
         "date": date.today().isoformat(),  # noqa: DTZ011 - a day is enough, and it is the machine's own
         "machine": platform.machine(),
@@ -118,6 +120,7 @@ def _made(strategy: str, material: Material, cpu_seconds: float) -> dict[str, An
         "torch": torch.__version__.partition("+")[0],
         "cpu_seconds": cpu_seconds,
         "commit": _commit(),
+        "sources": sources_of(strategy),
         "data": material.digest,
         "versions": {name: version(name) for name in PACKAGES},
         "package": _package(strategy),

@@ -30,6 +30,8 @@ ZERO = "not distinguishable"
 FEWEST_SEEDS = 3
 FIGURES = ("r1", "r10", "bwt", "learned")
 """What is known of every query, so that two strategies can be paired by it; see `app.bench.figures`."""
+SIX = "rm"
+"""So is this, but in cells of before 2026-11-26."""
 
 FloatArray = NDArray[np.float64]
 _NORMAL = 1.960  # quantile 97.5 % of the normal distribution
@@ -46,7 +48,7 @@ class Criterion:
 
     kind: str  # "trained", "held-out" or "unseen"
     view: str  # "told" or "searched"
-    figure: str  # one of `FIGURES`
+    figure: str  # one of `FIGURES`, or `SIX`
 
     @property
     def name(self) -> str:
@@ -129,6 +131,13 @@ def difference(
     )
 
 
+def is_paired(cells: Sequence[Cell], figure: str) -> bool:
+    """Whether cells know a figure of every query, so that things are drawn; else they are compared over seeds alone."""
+    return figure in FIGURES or (
+        figure == SIX and all(run.six is not None for cell in cells for run in cell.slices)
+    )
+
+
 def _error_of_end(whole: Bootstrap) -> float:
     """Returns the standard error of the interval's end nearer to zero: half of what as many draws leave open there."""
     tail = (1 - LEVEL) / 2
@@ -208,6 +217,8 @@ def _scores(run: SliceRun, measure: Criterion) -> FloatArray:
     view = measure.view
     if measure.figure == "bwt":
         return run.last[view].astype(np.float64) - run.learned[view].astype(np.float64)
+    if measure.figure == SIX and run.six is not None:
+        return run.six / 6
     bits = {"r1": run.last, "r10": run.last_ten, "learned": run.learned}[measure.figure]
     return bits[view].astype(np.float64)
 

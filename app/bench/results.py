@@ -49,6 +49,9 @@ class SliceRun:
     learned: Mapping[str, Bits]
     last: Mapping[str, Bits]  # by view, (n,) bool: first after the last step
     last_ten: Mapping[str, Bits]  # by view, (n,) bool: among the first ten after the last step
+    # (n,) int64, of R@1, 5 and 10 from a caption to its picture and back, how many found it: told, after the last step.
+    # None in cells of before 2026-11-26
+    six: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,7 @@ class Cell:
     # accuracy on the probe before the first step and after each, percent; empty without one
     probe: tuple[float, ...]
     # date, machine, torch, threads, processor time with measuring; since 2026-11-26 also the commit, the sha256 of the
-    # data, versions, and which package brought the strategy
+    # data, versions, which package brought the strategy, and the sha256 of the code (`app.bench.sources`)
     made: Mapping[str, Any]
 
 
@@ -133,6 +136,7 @@ def _slice_document(run: SliceRun) -> dict[str, Any]:
         "queries": len(run.clusters),
         "clusters": base64.b64encode(run.clusters.astype("<u2").tobytes()).decode(),
         "recalls": {view: _columns(run.recalls[view]) for view in VIEWS},
+        "six": None if run.six is None else base64.b64encode(run.six.astype(np.uint8).tobytes()).decode(),
         **{name: {view: _packed(getattr(run, name)[view]) for view in VIEWS} for name in PACKED},
     }
 
@@ -142,6 +146,8 @@ def _slice_run(document: Mapping[str, Any]) -> SliceRun:
     count = said.pop("queries")
     clusters = np.frombuffer(base64.b64decode(said["clusters"]), dtype="<u2").astype(np.int64)
     recalls = {view: _rows(said["recalls"][view]) for view in VIEWS}
+    six = said.pop("six", None)
+    said["six"] = None if six is None else np.frombuffer(base64.b64decode(six), np.uint8).astype(np.int64)
     bits = {name: {view: _unpacked(said[name][view], count) for view in VIEWS} for name in PACKED}
     return SliceRun(**said | {"clusters": clusters, "recalls": recalls} | bits)
 

@@ -26,6 +26,7 @@ def slice_run(
     learned: Sequence[int] | None = None,
     last: Sequence[int] | None = None,
     last_ten: Sequence[int] | None = None,
+    six: Sequence[int] | None = None,
 ) -> SliceRun:
     """A slice by its R@1 after each step and by its queries' bits; bits not given are four that were not found."""
     last = [0, 0, 0, 0] if last is None else last
@@ -46,6 +47,7 @@ def slice_run(
         dict.fromkeys(VIEWS, bits["learned"]),
         dict.fromkeys(VIEWS, bits["last"]),
         dict.fromkeys(VIEWS, ten),
+        None if six is None else np.asarray(six, dtype=np.int64),
     )
 
 

@@ -13,6 +13,7 @@ from app.bench.comparison import (
     PairedDifference,
     _seed_weights,
     difference,
+    is_paired,
     seed_difference,
 )
 from app.bench.results import Cell
@@ -190,6 +191,19 @@ def test_figures_of_seeds_take_three_to_say_anything() -> None:
     few = seed_difference(ours[:2], theirs[:2], "trained/told/r1")
     assert few is not None
     assert not few.is_clear
+
+
+def test_rm_is_compared_by_query_where_cells_know_it() -> None:
+    def one(six: list[int] | None, strategy: str) -> list[Cell]:
+        return [cell([slice_run([50], since=3, six=six)], strategy=strategy, seed=seed) for seed in range(3)]
+
+    ours, theirs = one([6, 3, 3, 0], "a"), one([3, 3, 0, 0], "b")
+    found = difference(ours, theirs, Criterion("trained", "told", "rm"))
+    assert found is not None
+    assert found.mean == pytest.approx(25)  # (3 + 0 + 3 + 0) of 4 x 6
+    assert found.things == 4
+    assert is_paired(ours, "rm")
+    assert not is_paired(one(None, "a"), "rm")
 
 
 def test_many_languages_take_about_a_second() -> None:

@@ -28,7 +28,11 @@ for seed in range(20):
 
 
 def test_a_cell_is_read_as_it_was_written(tmp_path: Path) -> None:
-    slices = [slice_run([12.5, 50], clusters=[0, 1, 1, 0], learned=[1, 0, 0, 1], last=[0, 1, 1, 1])]
+    slices = [
+        slice_run(
+            [12.5, 50], clusters=[0, 1, 1, 0], learned=[1, 0, 0, 1], last=[0, 1, 1, 1], six=[0, 6, 3, 1]
+        )
+    ]
     written = cell(slices, strategy="teir,lambda=0.5", seed=3, probe=[50.0, 62.5])
     write_cell(tmp_path, written)
     (read,) = read_cells(tmp_path, "made-up").values()
