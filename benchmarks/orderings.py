@@ -47,6 +47,10 @@ PROTOCOLS: Mapping[str, tuple[str, Sequence[str]]] = {
     ),
     "growing": ("Growing gallery", ("growing", "growing-memory")),
     "second-dataset": ("Second dataset", ("second-dataset",)),
+    "photographs": (
+        "Photographs as features",
+        ("photo-languages", "photo-domains", "photo-second", "photo-classes"),
+    ),
 }
 """By page, its title and its sequences."""
 IN_SUMMARY = (

@@ -13,6 +13,12 @@ run with the first alone, which saves a third of the time; `--every-seed` runs a
 
 runs a finished cell again, on a home of the chunks that it needs, in a folder that is gone afterwards, and prints what
 differs: figures, single answers, commit, data and versions. Nothing is written; it exits with 1 where answers differ.
+
+    python benchmarks/protocols.py --data ../shared/data --work WORK --outdated --remake 3600
+
+lists, for each sequence, the cells that were made by another code than today's (`app/bench/sources.py`) and the
+processor time that they took, and makes the cheapest of them again, as many as took an hour; those made again are
+current then, so that a later call goes on with the rest. Without `--remake` it lists alone.
 """
 
 from __future__ import annotations
@@ -21,17 +27,22 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
+from typing import Any, TypeVar
 
 from evergreen_bars import promised
 from orderings_claims import read_claims
-from protocol_data import ALONE, PHOTO, PHOTO_TUNING, TUNING, home_of
+from protocol_data import ALONE, PAINTED, PHOTO, PHOTO_TUNING, TUNING, home_of
 from protocol_data import QUICK as QUICK_HOME
 
 from app.bench.figures import figures_of
 from app.bench.grid import CellTask, missing, run_grid
 from app.bench.results import VIEWS, Cell, read_cells
-from app.bench.sequence import BenchSequence, StrategyRun, read_sequence
+from app.bench.sequence import LIVE, BenchSequence, StrategyRun, read_sequence
+from app.bench.sources import sources_of
 from app.home.settings import Settings
 
 HERE = Path(__file__).parent
@@ -40,12 +51,16 @@ CLAIMS = HERE / "orderings.toml"
 CELLS = HERE / "results"
 QUICK, TUNE = "quick-", "tune-"
 
+Costly = TypeVar("Costly", bound=tuple[Any, ...])
+
 
 def main() -> int:
     """Runs what is not finished, and says how many cells failed."""
     asked = _arguments()
     if asked.verify:
         return verify(asked)
+    if asked.outdated:
+        return remake(asked)
     sequences = [with_seeds(one, most=asked.seeds or 0) for one in _sequences(asked.only, quick=asked.quick)]
     settings = {name: home_of(name, asked.data, asked.work, say) for name in _homes(sequences)}
     tasks = [task for found in sequences for task in _tasks(found, settings, asked)]
@@ -126,6 +141,52 @@ def verify(asked: argparse.Namespace) -> int:
     return int(answers_that_differ(kept, again) > 0)
 
 
+def remake(asked: argparse.Namespace) -> int:
+    """Lists the cells of another code, and makes the cheapest of them again within the seconds that are asked for."""
+    old: list[tuple[float, BenchSequence, StrategyRun, int]] = []
+    for sequence in (with_seeds(one) for one in _sequences(asked.only, quick=asked.quick)):
+        kept = read_cells(asked.cells, sequence.name)
+        own = outdated(sequence, kept)
+        seconds = sum(one[0] for one in own)
+        say(f"{sequence.name}: {len(own)} of {len(kept)} cells, {seconds:.0f} s of processor time")
+        old += [(cost, sequence, compared, seed) for cost, compared, seed in own]
+    say(f"together: {len(old)} cells, {sum(one[0] for one in old) / 3600:.1f} h")
+    if not asked.remake:
+        return 0
+    chosen = within(sorted(old, key=itemgetter(0)), asked.remake)
+    homes = {name: home_of(name, asked.data, asked.work, say) for name in _homes([one[1] for one in chosen])}
+    tasks = [
+        CellTask(homes[home_for(of)], of, compared, seed, asked.cells) for _, of, compared, seed in chosen
+    ]
+    failed = run_grid(tasks, processes=asked.processes, say=say)
+    return int(bool(failed))
+
+
+def outdated(
+    sequence: BenchSequence, kept: Mapping[tuple[str, int], Cell]
+) -> list[tuple[float, StrategyRun, int]]:
+    """Returns the cells of a sequence that another code made, and the processor time that each took, seconds."""
+    compared = {one.label: one for one in sequence.strategies}
+    return [
+        (cell_seconds(cell), compared[label], seed)
+        for (label, seed), cell in kept.items()
+        if label in compared
+        and seed in sequence.seeds
+        and cell.made.get("sources") != sources_of(compared[label].name)
+    ]
+
+
+def cell_seconds(cell: Cell) -> float:
+    """Returns the processor time of a cell: with measuring where that was recorded, else of its updates."""
+    return float(cell.made.get("cpu_seconds") or sum(step["cpu_seconds"] for step in cell.steps))
+
+
+def within(cells: Sequence[Costly], seconds: float) -> list[Costly]:
+    """Returns the first of cells, each with its seconds at first, that together take no longer."""
+    ends = accumulate(one[0] for one in cells)
+    return [one for one, end in zip(cells, ends, strict=True) if end <= seconds]
+
+
 def needed(sequence: BenchSequence, compared: StrategyRun) -> frozenset[str] | None:
     """Returns the chunks that a cell reads; None where a part of its sequence names none and so reads all."""
     choices = [sequence.filled(one) for one in (sequence.base, sequence.unseen, sequence.probe) if one]
@@ -179,6 +240,8 @@ def _homes(sequences: list[BenchSequence]) -> list[str]:
 
 def home_for(sequence: BenchSequence) -> str:
     """Returns the home that a sequence runs on."""
+    if sequence.encoder == LIVE:
+        return PAINTED
     if sequence.name.endswith("-alone"):
         return ALONE
     if sequence.name.startswith(TUNE):
@@ -208,6 +271,10 @@ def _arguments() -> argparse.Namespace:
         "--seeds", type=int, default=None, help="the first so many, instead of what is planned"
     )
     parser.add_argument("--verify", metavar="CELL", help="run one finished cell again and compare")
+    parser.add_argument("--outdated", action="store_true", help="list what another code made")
+    parser.add_argument(
+        "--remake", metavar="SECONDS", type=float, default=0.0, help="and make so much again, cheapest first"
+    )
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--quick", action="store_true")
     return parser.parse_args()

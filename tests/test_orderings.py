@@ -12,6 +12,7 @@ import pytest
 
 from app.bench.results import read_cells, write_cell
 from app.bench.sequence import read_sequence
+from app.bench.sources import sources_of
 from tests.app.bench.cells import cell, cell_for, slice_run, step
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
@@ -226,6 +227,20 @@ def test_a_cell_that_is_run_again_is_compared_answer_by_answer(tmp_path: Path, m
     assert lines[0] == "64 answers of 160 differ after the last step."
     assert lines[1] == "trained/told/r1: 90.00 kept, 10.00 again, -80.00"
     assert lines[-1] == "commit: not recorded kept, abc again"
+
+
+def test_what_another_code_made_is_found_and_made_again_cheapest_first(tmp_path: Path, module: Any) -> None:
+    _made_up(tmp_path)
+    protocols, sequence = module("protocols"), read_sequence(tmp_path / "growing.toml")
+    kept = read_cells(tmp_path / "cells", "growing")
+    now = {"sources": sources_of("finetune"), "cpu_seconds": 9.0}
+    kept["finetune", 0] = replace(kept["finetune", 0], made=now)
+    kept["finetune", 1] = replace(kept["finetune", 1], made=now | {"sources": "older", "cpu_seconds": 7.5})
+    found = [(seconds, one.label, seed) for seconds, one, seed in protocols.outdated(sequence, kept)]
+    assert (7.5, "finetune", 1) in found
+    assert (4.0, "joint", 0) in found  # of its updates: what measuring took is not recorded
+    assert not [one for one in found if one[1:] == ("finetune", 0)]
+    assert protocols.within([(1.0, "a"), (2.0, "b"), (4.0, "c")], 3.5) == [(1.0, "a"), (2.0, "b")]
 
 
 def test_a_file_of_cells_that_somebody_sends_in_is_a_row_of_the_leaderboard(
