@@ -52,6 +52,38 @@ def caption_ranks(similarities: NDArray[Any], caption_image: IntArray, *, tolera
     return np.asarray(ahead_or_tied - 1, dtype=np.int64)
 
 
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What each picture of a gallery shows, for ranks by things."""
+
+    part: IntArray  # (n_images,) which thing in which domain, those of one thing beside one another
+    first: IntArray  # (n_things,) the first part of each
+
+    @classmethod
+    def of(cls, shown: Sequence[int], domains: Sequence[str]) -> "Shown":
+        """Takes for each picture the number of what it shows, and its domain."""
+        _, domain = np.unique(np.asarray(domains), return_inverse=True)
+        parts, part = np.unique(np.stack([np.asarray(shown), domain]), axis=1, return_inverse=True)
+        begins = np.append(True, parts[0, 1:] != parts[0, :-1])
+        return cls(part.reshape(-1).astype(np.int64), np.flatnonzero(begins))
+
+    def ranks(
+        self, similarities: NDArray[Any], caption_image: IntArray, *, tolerance: float = 0.0
+    ) -> IntArray:
+        """Returns ranks as `caption_ranks` does, but styles of one thing take no more places than one of them.
+
+        Of each thing the domain counts that has most pictures ahead: who meets a wrong thing in a second style meets
+        nothing else wrong.
+        """
+        _check_similarities(similarities, caption_image)
+        rows = np.arange(len(caption_image))
+        ahead = similarities >= (similarities[rows, caption_image] - tolerance)[:, None]
+        ahead[rows, caption_image] = False
+        count = int(self.part.max()) + 1
+        counted = [np.bincount(self.part[row], minlength=count) for row in ahead]
+        return np.asarray([np.maximum.reduceat(row, self.first).sum() for row in counted], dtype=np.int64)
+
+
 def image_ranks(
     similarities: NDArray[Any], caption_image: IntArray, *, tolerance: float = 0.0
 ) -> tuple[IntArray, IntArray]:

@@ -3,6 +3,8 @@
 In the view `own` a slice's captions look among the held-out pictures of their domain, read in the slice's language. In
 the others they look among pictures of everything, and are read as search would read them: what a searcher meets. A
 picture that would be as right as the right one (the same caption, or the same thing) never counts as ahead of it there.
+Where a slice is known and says what pictures show, one of those in front is as good as the right one, and styles of one
+thing take no more places than one of them.
 
 What an encoder makes of a caption follows from fingerprints. Where they are those of a version that was measured
 already, so are the ranks, and nothing is computed again.
@@ -21,6 +23,7 @@ from model_updates.evaluation import (
     TIE_TOLERANCE,
     FloatArray,
     IntArray,
+    Shown,
     SliceResult,
     View,
     caption_ranks,
@@ -61,9 +64,12 @@ class HeldOut:
     groups: tuple[str, ...] = ()  # the group of each caption's picture; empty when each is alone
     # by number of a caption, the places in the gallery that never count as ahead of its picture: they show the same
     neutral: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    domains: tuple[
-        str, ...
-    ] = ()  # of each picture of the gallery; empty where nobody asks what stands in a place
+    # of each picture of the gallery; empty where nobody asks what stands in a place
+    domains: tuple[str, ...] = ()
+    # as `neutral`, but that they show the same is claimed alone: they are left out, and never as good as the own one
+    claimed: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    # the number of what each picture of the gallery shows, of a slice that is ranked by things; else empty
+    things: tuple[int, ...] = ()
 
     @property
     def measured(self) -> Measured:
@@ -247,8 +253,9 @@ def _searched_ranks(
     gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]
 ) -> tuple[IntArray, FloatArray]:
     """Returns the ranks of some captions' pictures in a gallery, each caption read as search reads it, and concepts."""
+    ranks_of = Shown.of(held_out.things, held_out.domains).ranks if held_out.things else caption_ranks
     found = [
-        (caption_ranks(scores, own, tolerance=TIE_TOLERANCE), concepts)
+        (ranks_of(scores, own, tolerance=TIE_TOLERANCE), concepts)
         for scores, own, concepts in _scored(gallery, held_out, asked)
     ]
     return np.concatenate([ranks for ranks, _ in found]), np.concatenate([rows for _, rows in found])
@@ -274,8 +281,11 @@ def _scored(
                 right[row] = same | {place}
         concepts, named = np.full((len(scores), 3), np.nan), list(right)
         concepts[named] = _concepts(scores[named], list(right.values()), domains != held_out.key.domain)
-        for row, places in right.items():
-            scores[row, list(places - {int(own[start + row])})] = -np.inf
+        for row, number in enumerate(asked[rows]):
+            place, shows = int(own[start + row]), list(right.get(row, ()))
+            best = scores[row, shows].max() if held_out.things and shows else scores[row, place]
+            scores[row, [*shows, *held_out.claimed.get(int(number), ())]] = -np.inf
+            scores[row, place] = best
         yield scores, own[rows], concepts
 
 

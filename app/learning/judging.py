@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.desk.jobs import Stage, counted
 from app.home.store import ReleaseRecord
@@ -16,11 +16,11 @@ from app.learning.yardstick import Yardstick
 from ingest.pair import SliceKey
 from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
-from model_updates.gate.examined import CrossFitted
+from model_updates.gate.examined import CrossFitted, borne_out
 from model_updates.gate.next_steps import next_steps
-from model_updates.gate.report import Policy
-from model_updates.gate.rules import GateReport, judge, judge_small
-from model_updates.measurement import HeldOut, Results, measure_views
+from model_updates.gate.report import Policy, Verdict
+from model_updates.gate.rules import GateReport, Past, judge, judge_small
+from model_updates.measurement import HeldOut, Measured, Results, Side, measure_views
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,44 @@ def judge_taught(
 
     Where held-out pairs are too few to decide and nothing known moved, `examine` says what copies found of all pairs.
     """
-    slices = Yardstick(workspace, record, taught.chunk).slices(record.manifest.languages, taught.slices)
+    yardstick = Yardstick(workspace, record, taught.chunk)
+    looked = _look(workspace, yardstick, taught, candidate, progress)
+    progress(Stage("gate", phrase("judging what was learned and what was kept")))
+    shown, attempt = canaries(workspace, candidate, record), attempts(workspace, record.version)
+    report = _judged(looked, taught, shown, policy, attempt)
+    is_small, examined = is_undecided(report), tuple[CrossFitted, ...]()
+    asks = is_small or _is_claimed(report, looked.slices)
+    if asks and nothing_known_moved(looked.live_side, looked.side, record.manifest.languages, looked.slices):
+        examined = tuple(examine())
+    right = borne_out(examined)
+    if right and any(one.claimed for one in looked.slices):
+        looked = _look(workspace, replace(yardstick, borne_out=right), taught, candidate, progress)
+        report = _judged(looked, taught, shown, policy, attempt)
+    if examined and is_small:
+        old = among_everything(looked.results, looked.live)
+        report = judge_small(report, examined, old, taught.pairs)
+    advised = next_steps(report, taught.strategy, examined)
+    examples = with_examples(workspace, advised, looked.slices, looked.live, looked.results, looked.side)
+    return examples, looked.results
+
+
+@dataclass(frozen=True, eq=False)
+class _Looked:
+    """What was measured of a candidate, and of what it is held against."""
+
+    slices: Sequence[HeldOut]
+    live_side: Side
+    live: Results
+    side: Side  # of the candidate
+    results: Results  # of the candidate
+    past: Mapping[Measured, Past]
+
+
+def _look(
+    workspace: Workspace, yardstick: Yardstick, taught: Taught, candidate: Encoder, progress: Tell
+) -> _Looked:
+    record = yardstick.release
+    slices = yardstick.slices(record.manifest.languages, taught.slices)
     told = _measuring(slices)
     measured = itertools.count()
     whole = 2 * sum(bool(one.captions) for one in slices)  # live and candidate; earlier versions come after
@@ -66,24 +103,30 @@ def judge_taught(
     known = (live_side, live)
     results = measure_views(side, slices, workspace.load_image, workspace.features, known=known, begin=begin)
     past = past_results(workspace, slices, record, known, but=taught.version, progress=progress)
-    progress(Stage("gate", phrase("judging what was learned and what was kept")))
-    report = judge(
-        candidate=results,
-        live=live,
-        new_slices=[key for key in results if key.is_new],
+    return _Looked(slices, live_side, live, side, results, past)
+
+
+def _judged(
+    looked: _Looked, taught: Taught, shown: Sequence[tuple[str, bool]], policy: Policy, attempt: int
+) -> GateReport:
+    """Returns the gate's report; `shown` are the canaries."""
+    return judge(
+        candidate=looked.results,
+        live=looked.live,
+        new_slices=[key for key in looked.results if key.is_new],
         taught_languages=taught.pairs,
-        canaries=canaries(workspace, candidate, record),
+        canaries=shown,
         policy=policy,
-        past=past,
-        attempts=attempts(workspace, record.version),
+        past=looked.past,
+        attempts=attempt,
     )
-    examined: Sequence[CrossFitted] = ()
-    if is_undecided(report) and nothing_known_moved(live_side, side, record.manifest.languages, slices):
-        examined = examine()
-    if examined:
-        report = judge_small(report, examined, among_everything(results, live), taught.pairs)
-    advised = next_steps(report, taught.strategy, examined)
-    return with_examples(workspace, advised, slices, live, results, side), results
+
+
+def _is_claimed(report: GateReport, slices: Collection[HeldOut]) -> bool:
+    """Whether what was learned stands, and old captions might have lost to pictures that show what they say."""
+    learned = all(row.verdict is not Verdict.REJECT for row in report.rows if row.role == "new")
+    is_open = report.policy.cross_fit and report.verdict is not Verdict.PROMOTE
+    return learned and is_open and any(one.claimed for one in slices)
 
 
 def attempts(workspace: Workspace, live: str) -> int:

@@ -6,8 +6,9 @@ stored: a rollback or a withdrawn chunk shrinks the yardstick by itself.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -87,6 +88,8 @@ class Yardstick:
     workspace: Workspace  # opened for reading
     release: ReleaseRecord  # what is live
     taught: str | None = None  # id of the chunk that is taught, if any
+    # ids of its pictures that something beside its own word shows to be what it says (see `gate.examined.borne_out`)
+    borne_out: frozenset[str] = frozenset()
 
     @cached_property
     def _misread(self) -> frozenset[tuple[str, str, str]]:
@@ -115,6 +118,15 @@ class Yardstick:
         # Asked once and not for every language: each chunk brings its whole report.
         taught = frozenset[str]() if self.taught is None else {self.taught}
         return usable_chunks(self.workspace, self.release) | taught
+
+    @cached_property
+    def _trusted(self) -> frozenset[str]:
+        return trusted_chunks(self.workspace, self.release)
+
+    @cached_property
+    def _known(self) -> set[str]:
+        """The pictures of trusted chunks, by id."""
+        return self.workspace.catalog.ids_where(chunks=self._trusted)
 
     def slices(self, languages: Collection[str], new: Collection[SliceKey]) -> list[HeldOut]:
         """Returns everything an update is judged by: old slices of some languages, and those that the chunk taught."""
@@ -162,9 +174,8 @@ class Yardstick:
             yield found
 
     def _own(self, languages: Collection[str], views: Collection[View]) -> list[HeldOut]:
-        trusted = trusted_chunks(self.workspace, self.release)
-        found = held_out(self.workspace, languages, trusted)
-        return found + (self._memory(languages, trusted) if View.MEMORY in views else [])
+        found = held_out(self.workspace, languages, self._trusted)
+        return found + (self._memory(languages, self._trusted) if View.MEMORY in views else [])
 
     def _new(self, keys: Collection[SliceKey]) -> list[HeldOut]:
         """The chunk's own pairs, among its held-out pictures and the trusted ones of their domain."""
@@ -172,7 +183,7 @@ class Yardstick:
             return []
         languages = {key.language for key in keys}
         own = held_out(self.workspace, languages, [self.taught], is_new=True)
-        known = {*trusted_chunks(self.workspace, self.release), self.taught}
+        known = {*self._trusted, self.taught}
         domains = {one.key.domain for one in own}
         galleries = {
             domain: tuple(self.workspace.catalog.test_images(domain, chunks=known)) for domain in domains
@@ -231,20 +242,50 @@ class Yardstick:
         domains = {shown: self._domains(shown) for shown in alike}
         mixed = [(one, View.MIXED) for one in slices if one.view is View.OWN and View.MIXED in views]
         memory = [(one, View.MEMORY) for one in wanted if one.view is View.MEMORY]
-        return [one for one in wanted if one.view is View.OWN] + [
-            HeldOut(
-                one.key,
-                shown,
-                one.captions,
-                view,
-                one.is_new,
-                one.groups,
-                alike[shown].neutral(one.captions, said[one.key.language]),
-                domains[shown],
+        found = []
+        for one, view in (*mixed, *memory):
+            shown, tag = one.gallery if is_probe(one) else gallery, one.key.language
+            same = alike[shown].neutral(one.captions, said[tag])
+            full = replace(one, gallery=shown, view=view, neutral=same, domains=domains[shown])
+            found.append(full if one.is_new else self._by_things(full, groups))
+        return [one for one in wanted if one.view is View.OWN] + found
+
+    def _by_things(self, one: HeldOut, groups: Mapping[str, str]) -> HeldOut:
+        """Has a known slice ranked by things: what a chunk that is not trusted says of a picture is a claim alone.
+
+        Pictures with the same captions show the same, and so do those of a group.
+        """
+        catalog, tag = self.workspace.catalog, one.key.language
+        said = catalog.captions_in(tag, one.gallery, chunks=self._trusted)
+        said |= catalog.captions_in(tag, self.borne_out.intersection(one.gallery), chunks=self._beside)
+        names = {image_id: " ".join(sorted(set(texts))) for image_id, texts in said.items()}
+        several = Counter(names.values())
+        numbers: dict[tuple[str, str], int] = {}
+        things = []
+        for image_id in one.gallery:
+            name = names.get(image_id, "")
+            if several[name] > 1:
+                key = ("said", name)
+            else:
+                key = ("group", groups[image_id]) if image_id in self._known else ("alone", image_id)
+            things.append(numbers.setdefault(key, len(numbers)))
+        same, claimed = {}, {}
+        for number, places in one.neutral.items():
+            text = one.captions[number][1]
+            group = groups[one.captions[number][0]]
+            sure = tuple(
+                place
+                for place in places
+                for other in [one.gallery[place]]
+                if text in said.get(other, ()) or (other in self._known and groups[other] == group)
             )
-            for one, view in (*mixed, *memory)
-            for shown in [one.gallery if is_probe(one) else gallery]
-        ]
+            same[number], claimed[number] = sure, tuple(sorted(set(places).difference(sure)))
+        return replace(
+            one,
+            neutral={number: places for number, places in same.items() if places},
+            claimed={number: places for number, places in claimed.items() if places},
+            things=tuple(things),
+        )
 
     def _said(self, language: str, gallery: Sequence[str]) -> dict[str, set[str]]:
         """Returns by text the pictures of which it is a caption in a language."""

@@ -33,6 +33,7 @@ FEWEST_OLD = 100  # old things that must look for their picture
 BOUND = 0.975  # of every interval a person reads
 ONE_SIDED = 1.645  # the normal quantile of 95 %
 MOST_SIGNS = 1_000_000  # draws; a level below ten of these cannot be reached, and a person decides
+BORNE_OUT = 0.1  # of the pictures; so many of a hundred false captions bear themselves out by chance
 DECIDES = 3.52  # standard errors: a two-point test at .0125 with nine chances in ten
 _SIGNS_AT_ONCE = 4096
 
@@ -87,6 +88,21 @@ def pairs_that_decide(gains: FloatArray) -> int | None:
     """Returns how many things in all would decide a gain like this, None where there is none."""
     mean = float(gains.mean())
     return math.ceil((DECIDES * float(gains.std(ddof=1)) / mean) ** 2) if mean > 0 else None
+
+
+def borne_out(examined: Sequence[CrossFitted]) -> frozenset[str]:
+    """Returns the pictures, by id, that show what all their captions say, as far as copies can tell.
+
+    A copy that had not learned a caption put its picture among the best `BORNE_OUT`, alone.
+    """
+    found: dict[str, bool] = {}
+    for one in examined:
+        if one.candidate.view is View.OWN:
+            near = one.candidate.text_ranks < BORNE_OUT * one.pictures
+            for place, is_near in zip(one.candidate.caption_image, near, strict=True):
+                image_id = one.candidate.image_ids[place]
+                found[image_id] = found.get(image_id, True) and bool(is_near)
+    return frozenset(image_id for image_id, is_right in found.items() if is_right)
 
 
 def judge_examined(

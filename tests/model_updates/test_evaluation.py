@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from model_updates.evaluation import (
+    Shown,
     SliceResult,
     average_precision_at_n,
     average_recall,
@@ -68,6 +69,19 @@ def test_ranking_in_blocks_equals_ranking_the_whole_matrix(chunk: int) -> None:
     assert text_ranks.tolist() == caption_ranks(whole, of).tolist()
     assert ranks_of_images.tolist() == image_ranks(whole, of)[0].tolist()
     assert positions.tolist() == image_ranks(whole, of)[1].tolist()
+
+
+def test_styles_of_one_thing_take_no_more_places_than_one_of_them() -> None:
+    shown = [0, 1, 1, 1, 2, 1]  # the last is a second picture of its thing in the first domain
+    domains = ["a", "a", "b", "c", "a", "a"]
+    scores = np.array([[5.0, 9, 8, 7, 6, 1], [5, 9, 1, 2, 3, 8], [5, 1, 9, 8, 3, 2]])
+    own = np.array([0, 0, 0])
+    assert caption_ranks(scores, own).tolist() == [4, 2, 2]
+    # One thing in three styles and another; two pictures of one style count twice; two of different styles once.
+    assert Shown.of(shown, domains).ranks(scores, own).tolist() == [2, 2, 1]
+    single = Shown.of(range(6), domains)
+    assert single.ranks(scores, own).tolist() == caption_ranks(scores, own).tolist()
+    assert single.ranks(scores, own, tolerance=9.0).tolist() == [5, 5, 5]
 
 
 def test_recall_does_not_depend_on_the_order_of_the_gallery() -> None:

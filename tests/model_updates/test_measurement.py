@@ -104,6 +104,21 @@ def test_a_caption_that_names_a_thing_is_measured_by_pictures_of_that_thing(enco
     assert "concept_p10" not in single.recalls()
 
 
+def test_where_things_count_one_that_shows_the_same_is_as_good_and_a_mere_claim_is_left_out(
+    encoder: Encoder,
+) -> None:
+    images = encoder.encode_images([draw(picture) for picture in PICTURES])
+    scores = encoder.encode_texts([text for _, text in CAPTIONS], "en") @ images.T
+    last = int(np.argmax(ranks(encoder, mixed())))
+    first = int(scores[last].argmax())
+    alone = {"domains": (DOMAIN,) * len(PICTURES), "things": tuple(range(len(PICTURES)))}
+
+    assert ranks(encoder, mixed(**alone)).tolist() == ranks(encoder, mixed()).tolist()
+    assert ranks(encoder, mixed(neutral={last: (first,)}, **alone))[last] == 0
+    claimed = ranks(encoder, mixed(claimed={last: (first,)}, **alone))
+    assert claimed[last] == ranks(encoder, mixed(neutral={last: (first,)}))[last] > 0
+
+
 def test_what_two_versions_read_and_see_alike_is_not_measured_again(encoder: Encoder) -> None:
     slices = [mixed(), HeldOut(KEY, PICTURES, CAPTIONS)]
     live = Side(encoder, in_english, {})

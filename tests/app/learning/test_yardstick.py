@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -216,6 +216,45 @@ def test_another_style_of_the_same_things_is_measured_by_things(workspace: Works
     recalls = result.recalls()
     assert 0 <= recalls["concept_p10"] <= 100
     assert 0 < recalls["elsewhere_p10"] < 100
+
+
+def test_what_a_chunk_says_of_its_pictures_is_a_claim_until_something_bears_it_out(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    old = the_chunk(workspace)
+    scene = list(scenes.all_scenes())[::40][:40]
+    write_chunk(
+        tmp_path / "ink.zip", scenes=[(one, "ink", 1) for one in scene], languages=["en"], domain="sketch"
+    )
+    update_cycle.add_chunk(workspace, tmp_path / "ink.zip", IntakeOptions(), by="test")
+    taught, record = the_chunk(workspace), teach_on_paper(workspace, old)
+    ours = workspace.catalog.ids_where(chunks=[taught])
+
+    def memory(borne_out: frozenset[str]) -> HeldOut:
+        slices = Yardstick(workspace, record, taught, borne_out).old(["en"], views=[View.MEMORY])
+        return next(one for one in slices if one.key == SCENES)
+
+    def shown(one: HeldOut, places: Mapping[int, Sequence[int]]) -> set[str]:
+        return {one.gallery[place] for some in places.values() for place in some}
+
+    before = memory(frozenset())
+    assert shown(before, before.claimed) & ours
+    assert not shown(before, before.neutral) & ours
+    alone = [before.things[before.gallery.index(image_id)] for image_id in ours]
+    assert len({*alone}) == len(ours)  # each takes its place
+
+    after = memory(frozenset(ours))
+    said = {pair.image_id: pair.text for pair in workspace.catalog.pairs(language="en")}
+    for number, (_, text) in enumerate(after.captions):
+        claimed = {before.gallery[place] for place in before.claimed.get(number, ())}
+        right = {after.gallery[place] for place in after.neutral.get(number, ())}
+        # A group is stated as easily as a caption, and no copy is asked about it.
+        assert right & ours == {one for one in claimed & ours if said[one] == text}
+    number = next(n for n in after.neutral if shown(after, {n: after.neutral[n]}) & ours)
+    twin = next(iter(shown(after, {number: after.neutral[number]}) & ours))
+    image_id, text = after.captions[number]
+    assert said[twin] == text
+    assert after.things[after.gallery.index(twin)] == after.things[after.gallery.index(image_id)]
 
 
 def test_a_caption_is_read_as_search_reads_it(workspace: Workspace) -> None:

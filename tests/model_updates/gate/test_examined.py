@@ -1,5 +1,6 @@
 """Small chunks: the rule's arithmetic by hand, its error rate by simulation, and what each of its bounds keeps out."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.examined import (
     CrossFitted,
+    borne_out,
     judge_displacement,
     judge_examined,
     pairs_that_decide,
@@ -62,6 +64,15 @@ def test_a_gain_is_the_mean_log_rank_of_a_thing() -> None:
     np.testing.assert_allclose(one.gains, by_hand)
     # R of the four captions: 1, 2/3, 1/3, 2/3 before and 1, 1, 2/3, 1/3 after.
     assert one.change(POLICY) == pytest.approx(100 * (3 - 8 / 3) / 4)
+
+
+def test_a_picture_is_borne_out_by_copies_that_put_it_near_all_its_captions() -> None:
+    own = replace(ranked(np.array([0, 5, 6, 2, 9]), View.OWN), caption_image=np.array([0, 1, 2, 3, 3]))
+    mixed = replace(own, view=View.MIXED, text_ranks=np.zeros(5, dtype=np.int64))
+    examined = [CrossFitted(one, one, PICTURES) for one in (own, mixed)]
+    # A tenth of 60 pictures is 6; a caption that is far disproves the other of its picture.
+    assert borne_out(examined) == {"photo0", "photo1"}
+    assert borne_out(examined[1:]) == frozenset()
 
 
 def test_the_chance_of_a_sum_is_that_of_all_signs() -> None:
