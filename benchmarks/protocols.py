@@ -1,4 +1,4 @@
-"""Runs the five protocols of docs/results/strategies/: homes from the evaluation data, then every sequence on them.
+"""Runs the six protocols of docs/results/strategies/: homes from the evaluation data, then every sequence on them.
 
     python benchmarks/protocols.py --data ../shared/data --work WORK [--only languages] [--processes 2]
 
@@ -11,8 +11,8 @@ run with the first alone, which saves a third of the time; `--every-seed` runs a
 
     python benchmarks/protocols.py --data ../shared/data --work WORK --verify "domains: c-clip, seed 0"
 
-runs a finished cell again, on a home of the chunks that it needs, in a folder that is gone afterwards, and prints what
-differs: figures, single answers, commit, data and versions. Nothing is written; it exits with 1 where answers differ.
+runs a finished cell again, on a home that has the chunks that it needs, and prints what differs: figures, single
+answers, commit, data and versions. The cell is not kept; it exits with 1 where answers differ.
 
     python benchmarks/protocols.py --data ../shared/data --work WORK --outdated --remake 3600
 
@@ -129,9 +129,9 @@ def verify(asked: argparse.Namespace) -> int:
         say(f"{name}.toml has no strategy {label!r} any more.")
         return 2
     asked.work.mkdir(parents=True, exist_ok=True)
+    settings = home_of(home_for(sequence), asked.data, asked.work, say, needed(sequence, compared))
     with tempfile.TemporaryDirectory(dir=asked.work) as place:
-        settings = home_of(home_for(sequence), asked.data, Path(place), say, needed(sequence, compared))
-        task = CellTask(settings, sequence, compared, kept.seed, Path(place) / "cells")
+        task = CellTask(settings, sequence, compared, kept.seed, Path(place))
         if failed := run_grid([task], processes=1, say=say):
             say(failed[0].reason)
             return 2
