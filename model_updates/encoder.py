@@ -407,6 +407,13 @@ class Encoder:
         asked = [n for n, language in enumerate(languages) if not self._spares(language)]
         if asked:
             rest[asked] = second.features([texts[n] for n in asked], [languages[n] for n in asked])
+        for language in dict.fromkeys(languages):
+            rows = [n for n, own in enumerate(languages) if own == language]
+            for insert in reading(self.inserts, "text", language):
+                parts = insert.beside(
+                    *(torch.from_numpy(part[rows]).to(self.device) for part in (first, rest))
+                )
+                first[rows], rest[rows] = (part.cpu().numpy() for part in parts)
         return np.concatenate([first, rest], axis=1)
 
     def whole(self) -> Encoder:

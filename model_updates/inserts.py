@@ -109,6 +109,10 @@ class Insert(nn.Module, ABC):
         """
         raise NotImplementedError(f"{self.kind} works on embedded words, and this text tower takes tokens")
 
+    def beside(self, first: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
+        """Maps a text's unit features (n, w) of the text tower and those of a second tower (n, d) that follow them."""
+        return first, rest
+
     def digest(self) -> str:
         """Returns the sha256 (hex) of kind, owner, configuration and tensors."""
         said = [self.kind, self.owner.kind, self.owner.name, self.config]

@@ -37,6 +37,9 @@ def texts(every: Sequence[str], language: str = "") -> Any:
         first = trust * _unit(_first(every, read) - strange()[facts()["second"]["languages"][language]])
     else:
         first = _first(every, read)
+    if "beside" in read:  # a taught language: the second tower corrected, the first as far as it was taught
+        by, first = np.load(HERE / read["beside"]), read["length"] * first
+        beside = facts()["second"]["share"] * _unit(beside + beside @ by.astype(np.float32))
     return _unit(np.concatenate([first, beside], axis=1))
 
 

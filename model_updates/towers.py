@@ -211,7 +211,7 @@ def hash_tensors(digest: Any, tensors: Iterable[tuple[str, Tensor]]) -> None:
     for name, tensor in sorted(tensors, key=lambda item: item[0]):
         value = tensor.detach().cpu().contiguous()
         digest.update(f"{name}|{value.dtype}|{tuple(value.shape)}".encode())
-        digest.update(value.view(torch.uint8).numpy().tobytes() if value.ndim else value.numpy().tobytes())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy())
 
 
 def is_expandable(model: nn.Module) -> bool:

@@ -69,7 +69,8 @@ def validation_scores(
         first.setdefault(pair.image_id, n)
     place = {image_id: n for n, image_id in enumerate(first)}
     images = _images(encoder, everything, list(first.values()), strategy, load_image)
-    texts = caption_features(encoder, everything.pairs)
+    kept = None if "text" in strategy.touches else everything.text_features
+    texts = caption_features(encoder, everything.pairs) if kept is None else kept.numpy()
     caption_image = np.asarray([place[pair.image_id] for pair in everything.pairs])
     ranks = rank_slice(unit(images), unit(texts), caption_image)[0]
     hits = np.mean([100.0 * (ranks < k) for k in RECALL_DEPTHS], axis=0)

@@ -28,6 +28,7 @@ from model_updates.errors import NotPortable
 from model_updates.inserts import BASE, Router
 from model_updates.kept_tokenizer import portable
 from model_updates.onnx_graphs import LOADER, require_portable, write_picture_graph, write_text_graph
+from model_updates.parts.second_reading import SecondReading
 from model_updates.towers import token_table
 from model_updates.vocabulary import SHARED, Vocabulary
 
@@ -157,7 +158,8 @@ def _whole_texts(encoder: Encoder, folder: Path) -> dict[str, int]:
 def _text_side(encoder: Encoder, learned: tuple[str, ...], folder: Path, tell: Tell) -> dict[str, Any]:
     """Writes what reads texts; returns by language, and by "" for all others, what the loader has to know."""
     vocabulary = encoder.vocabulary
-    owners = {one.owner.name for one in encoder.inserts if one.tower == "text"} - {""}
+    texts = [one for one in encoder.inserts if one.tower == "text"]
+    owners = {one.owner.name for one in texts if one.runs_in_tower} - {""}
     found: dict[str, Any] = {}
     tables = {} if vocabulary is None else vocabulary.tables
     for language in dict.fromkeys((SHARED, *learned, *tables, *sorted(owners))):
@@ -179,6 +181,11 @@ def _text_side(encoder: Encoder, learned: tuple[str, ...], folder: Path, tell: T
         found[language] |= {"graph": graph, "tokenizer": tokenizer, "words": words}
         if vocabulary is not None:  # what stands for a text without a word
             found[language]["empty"] = vocabulary.encode([""], language)[0][1:-1]
+    for insert in texts:
+        if isinstance(insert, SecondReading):
+            name = f"second.by.{insert.owner.name}.npy"
+            np.save(folder / name, insert.by)
+            found[insert.owner.name] |= {"beside": name, "length": float(insert.length)}
     return found
 
 

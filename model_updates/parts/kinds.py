@@ -12,6 +12,7 @@ from model_updates.parts.queried_prefixes import CodaPrompts, DualPrompts
 from model_updates.parts.random_head import RandomHead
 from model_updates.parts.ridge_head import RidgeHead
 from model_updates.parts.router import LdaRouter
+from model_updates.parts.second_reading import SecondReading
 from model_updates.parts.text_inserts import TextBottlenecks, TextLowRank, TextPrefixes
 
 KINDS: dict[str, type[Insert]] = {
@@ -26,6 +27,7 @@ KINDS: dict[str, type[Insert]] = {
     LdaRouter.kind: LdaRouter,
     RidgeHead.kind: RidgeHead,
     RandomHead.kind: RandomHead,
+    SecondReading.kind: SecondReading,
     DualPrompts.kind: DualPrompts,
     CodaPrompts.kind: CodaPrompts,
     TextBottlenecks.kind: TextBottlenecks,

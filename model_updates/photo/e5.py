@@ -22,6 +22,8 @@ from model_updates.photo.e5_pieces import E5Pieces
 MOST_TOKENS = 128  # of a text, prefix, start and end counted; later ones are not read
 PREFIX = "query: "  # as the encoder was trained to read what is short
 TOKENS_AT_ONCE = 1024
+MOST_RECENT = 4096
+"""Texts whose vectors are kept, 6 MB: while a table learns a language, the same held-out ones are read every epoch."""
 _OPENING = threading.Lock()
 
 
@@ -42,9 +44,21 @@ class SentenceE5:
         self._pieces = E5Pieces(file)
         self._table = file.blocks["emb.word"].reshape(-1, WIDTH // BLOCK)
         self._session = _session(file)
+        self._recent: dict[str, NDArray[np.float32]] = {}
+        self._keeping = threading.Lock()
 
     def features(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Returns (n, 384) unit vectors; of a text longer than 128 tokens the rest is not read."""
+        found = {text: vector for text in texts if (vector := self._recent.get(text)) is not None}
+        new = [text for text in dict.fromkeys(texts) if text not in found]
+        found |= dict(zip(new, self._read(new), strict=True))
+        with self._keeping:
+            self._recent |= {text: found[text] for text in new}
+            for text in list(self._recent)[: max(0, len(self._recent) - MOST_RECENT)]:
+                del self._recent[text]
+        return np.stack([found[text] for text in texts]) if texts else np.empty((0, WIDTH), np.float32)
+
+    def _read(self, texts: Sequence[str]) -> NDArray[np.float32]:
         encoded = [self._pieces.encode(PREFIX + text, MOST_TOKENS) for text in texts]
         vectors = np.empty((len(encoded), WIDTH), dtype=np.float32)
         for chosen in _alike(encoded):

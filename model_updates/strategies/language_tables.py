@@ -3,7 +3,8 @@
 Idea: instead of merging vocabularies, give each new language its own segmentation and its own row for every
 token its captions use, starting at the English words that translate it (`parts.translations`), or where no English
 caption stands beside any, at the row it overlaps; train only those. The query's language picks the table. Vectors of
-every other language are bit-identical after the update (their fingerprint does not change).
+every other language are bit-identical after the update (their fingerprint does not change). Beside a second text tower,
+which reads the language untaught, a table counts as far as its held-out captions ask for (`parts.second_reading`).
 
 Formula: CLL-CLIP's losses (AAAI 2024, section 3) with row scale 1 for the language's own rows and 0 for all others.
 Source: our own, after the task-id rows of CLL-CLIP with TEIR (AAAI 2024), Table 2, where methods that know
@@ -13,6 +14,7 @@ query.
 Kept between updates: the tables, part of the encoder.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -20,11 +22,13 @@ from torch import Tensor, nn
 
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
+from model_updates.pairs import UpdateData
 from model_updates.parts.language_teaching import LanguageTeaching
+from model_updates.parts.second_reading import SecondReading, read_beside
 from model_updates.parts.table_rows import Rows, TeachingOptions, table_statistics
 from model_updates.parts.translations import start_from_translations, translations
 from model_updates.prospect import Prospect, listed
-from model_updates.strategy import Family, Foresight, Schedule, UpdateContext
+from model_updates.strategy import Epochs, Family, Foresight, Schedule, UpdateContext
 from model_updates.vocabulary import SHARED, Growth, Vocabulary
 
 # Behind foreign rows, where few captions have an English one beside them to start from: held-out captions found first
@@ -95,6 +99,7 @@ class LanguageTables(LanguageTeaching):
     options: TeachingOptions
     rows_kind = LanguageRows
     _is_translated = True
+    _weighed: Sequence[SecondReading] = ()
 
     def fits(self, prospect: Prospect) -> str | None:
         """Refuses, too, a chunk whose languages are all known without a table of their own."""
@@ -114,6 +119,21 @@ class LanguageTables(LanguageTeaching):
         """Grows the languages' tables, and sees whether their rows start from translations."""
         super().before_update(context)
         self._is_translated = _is_translated(context)
+
+    def take(self, data: UpdateData) -> None:
+        """Keeps the pairs, which a second tower beside the table is weighed by."""
+        super().take(data)
+        self._data = data
+
+    def after_update(self, context: UpdateContext, batches: Epochs) -> None:
+        """Ends the update, and weighs each language's table against a second tower, where there is one."""
+        super().after_update(context, batches)
+        data, taught = self._data, sorted({pair.language for pair in context.pairs})
+        weighed = [read_beside(context.encoder, tag, data.train, data.validation) for tag in taught]
+        self._weighed = [insert for insert in weighed if insert is not None]
+
+    def notes(self) -> list[str]:
+        return [*super().notes(), *(insert.said() for insert in self._weighed)]
 
     def schedule(self, encoder: Encoder) -> Schedule:
         """Returns the schedule of all that teach a table, with more epochs where foreign rows start from nothing."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ingest.captions import normalise_caption, normalise_language
 from model_updates.errors import UnknownModel, WeightsMismatch
-from model_updates.photo import packages
+from model_updates.photo import e5, packages
 from model_updates.photo.e5 import MOST_TOKENS, PREFIX, SentenceE5, language_captions, sentence_e5
 
 CAPTIONS = language_captions()
@@ -71,10 +71,34 @@ def test_any_text_is_cut_into_as_many_tokens(engine: Any, text: str) -> None:
 
 
 def test_a_vector_does_not_depend_on_the_texts_beside_it() -> None:
-    together = sentence_e5().features([*EVERY, "a long text " * 20, "x", ""])
-    alone = np.concatenate([sentence_e5().features([text]) for text in EVERY])
+    together = SentenceE5().features([*EVERY, "a long text " * 20, "x", ""])
+    tower = SentenceE5()
+    alone = np.concatenate([tower.features([text]) for text in EVERY])
 
     assert np.abs(together[: len(EVERY)] - alone).max() < 1e-6
+
+
+def test_a_text_is_run_once_while_it_is_among_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    tower = SentenceE5()
+    ran: list[str] = []
+    encode = tower._pieces.encode
+
+    def heard(text: str, most: int) -> list[int]:
+        ran.append(text.removeprefix(PREFIX))
+        return encode(text, most)
+
+    monkeypatch.setattr(tower._pieces, "encode", heard)
+    monkeypatch.setattr(e5, "MOST_RECENT", 2)
+
+    first = tower.features(["a", "b", "a"])
+    assert ran == ["a", "b"]
+    assert np.array_equal(first[0], first[2])
+    assert np.array_equal(
+        tower.features(["b", "a", "c"]), np.stack([first[1], first[0], tower.features(["c"])[0]])
+    )
+    assert ran == ["a", "b", "c"]
+    tower.features(["a"])
+    assert ran == ["a", "b", "c", "a"]
 
 
 def test_no_text_gives_no_vector() -> None:
