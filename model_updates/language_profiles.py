@@ -89,10 +89,10 @@ class LanguageProfile:
         points = np.frombuffer(joined.encode("utf-32-le"), dtype=np.uint32)
         alphabet = np.unique(points[points != 0])[: UNKNOWN - 1]
         codes = _numbers(alphabet, points)
-        found = [_sequences(codes, order) for order in range(1, ORDER + 1)]
+        sequences, whole = _sequences(codes)
         # The space that opens a text is where reading starts, not a letter that somebody chose to write.
-        found[0] = (found[0][0], found[0][1] & (np.concatenate([[0], codes[:-1]]) != 0))
-        keys, counts = np.unique(np.concatenate([k[whole] for k, whole in found]), return_counts=True)
+        whole[0, 1:] &= codes[:-1] != 0
+        keys, counts = np.unique(sequences[whole], return_counts=True)
         return cls(alphabet, keys, counts.astype(np.uint32))._pruned()
 
     def taught(self, texts: Iterable[str]) -> LanguageProfile:
@@ -122,27 +122,8 @@ class LanguageProfile:
 
     def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Returns (n,) what `log_likelihood` returns of each text, to the last bit; many cost little more than one."""
-        blocks = [self._read(texts[at : at + READ_AT_ONCE]) for at in range(0, len(texts), READ_AT_ONCE)]
-        return np.concatenate([np.zeros(0), *blocks])
-
-    def _read(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        # One after another with an end between: no sequence that counts reaches over it.
-        points = np.frombuffer(END.join(texts).encode("utf-32-le"), dtype=np.uint32)
-        codes = _numbers(self.alphabet, points)
-        compiled = self._compiled
-        chance = np.full(len(codes), 1 / ALPHABET)
-        for order in range(1, ORDER + 1):
-            keys, whole = _sequences(codes, order)
-            before, _ = _sequences(np.concatenate([[np.uint64(0)], codes[:-1]]), order - 1)
-            seen_before, at = _find(compiled.contexts, before)
-            seen, place = _find(self.keys, keys)
-            lower = np.where(seen_before, compiled.backoff[at] * chance, chance)
-            chance = np.where(whole, np.where(seen, compiled.chances[place], lower), chance)
-        ends = np.cumsum([len(text) + 1 for text in texts]) - 1
-        # The space that opens a text is where reading starts. Each text by itself: the last bit of a logarithm may
-        # depend on where in an array it stands.
-        own = (chance[end - len(text) + 1 : end] for text, end in zip(texts, ends, strict=True))
-        return np.asarray([np.log(chances).sum() for chances in own])
+        found: NDArray[np.float64] = log_likelihoods([self], texts)[0]
+        return found
 
     @cached_property
     def _compiled(self) -> _Compiled:
@@ -178,6 +159,39 @@ class _Compiled(NamedTuple):
     chances: NDArray[np.float32]
     contexts: Keys
     backoff: NDArray[np.float32]
+
+
+def log_likelihoods(profiles: Sequence[LanguageProfile], texts: Sequence[str]) -> NDArray[np.float64]:
+    """Returns (p, n) what each profile's `log_likelihood` returns of each text; many cost little more than one."""
+    size = max(1, READ_AT_ONCE // max(1, len(profiles)))
+    blocks = [_read(profiles, texts[at : at + size]) for at in range(0, len(texts), size)]
+    return np.concatenate([np.zeros((len(profiles), 0)), *blocks], axis=1)
+
+
+def _read(profiles: Sequence[LanguageProfile], texts: Sequence[str]) -> NDArray[np.float64]:
+    # One after another with an end between: no sequence that counts reaches over it.
+    points = np.frombuffer(END.join(texts).encode("utf-32-le"), dtype=np.uint32)
+    codes = np.stack([_numbers(profile.alphabet, points) for profile in profiles])
+    keys, whole = _sequences(codes)
+    before = np.zeros_like(keys)  # the sequence without its last letter, which ends a letter sooner
+    before[1:, :, 1:] = keys[:-1, :, :-1]
+    chances, backoff = np.zeros(keys.shape, dtype=np.float32), np.ones(keys.shape, dtype=np.float32)
+    seen = np.zeros(keys.shape, dtype=np.bool_)
+    for number, profile in enumerate(profiles):
+        compiled = profile._compiled
+        seen[:, number], place = _find(profile.keys, keys[:, number])
+        chances[:, number] = compiled.chances[place]
+        seen_before, place = _find(compiled.contexts, before[:, number])
+        backoff[:, number] = np.where(seen_before, compiled.backoff[place], 1)
+    chance = np.full(codes.shape, 1 / ALPHABET)
+    for order in range(ORDER):
+        found = np.where(seen[order], chances[order], backoff[order] * chance)
+        chance = np.where(whole[order], found, chance)
+    ends = np.cumsum([len(text) + 1 for text in texts]) - 1
+    # The space that opens a text is where reading starts. Each text by itself: the last bit of a logarithm may
+    # depend on where in an array it stands.
+    own = [slice(end - len(text) + 1, end) for text, end in zip(texts, ends.tolist(), strict=True)]
+    return np.asarray([[np.log(row[text]).sum() for text in own] for row in chance])
 
 
 def taught_profiles(
@@ -263,14 +277,18 @@ def _numbers(alphabet: NDArray[np.uint32], points: NDArray[np.uint32]) -> Keys:
     return np.where(points == 0, 0, np.where(known, place + 1, UNKNOWN)).astype(np.uint64)
 
 
-def _sequences(codes: Keys, order: int) -> tuple[Keys, NDArray[np.bool_]]:
-    """Returns the key of the `order` letters that end at each position, and whether it lies inside one text."""
-    keys, whole = np.zeros(len(codes), dtype=np.uint64), np.ones(len(codes), dtype=np.bool_)
-    for back in range(order):
-        earlier = np.zeros(len(codes), dtype=np.uint64)
-        earlier[back:] = codes[: max(0, len(codes) - back)]
-        keys |= earlier << np.uint64(BITS * back)
-        whole &= earlier != 0
+def _sequences(codes: Keys) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
+    """Returns of numbers (…, n) the keys (ORDER, …, n) of the sequences that end at each position, the shortest first.
+
+    Beside them, of the same shape, whether each lies inside one text.
+    """
+    keys = np.zeros((ORDER, *codes.shape), dtype=np.uint64)
+    whole = np.zeros(keys.shape, dtype=np.bool_)
+    keys[0], whole[0] = codes, codes != 0
+    for back in range(1, ORDER):
+        keys[back] = keys[back - 1]
+        keys[back, ..., back:] |= codes[..., :-back] << np.uint64(BITS * back)
+        whole[back, ..., back:] = whole[back - 1, ..., back:] & whole[0, ..., :-back]
     return keys, whole
 
 

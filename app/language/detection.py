@@ -19,7 +19,13 @@ from functools import lru_cache
 from langcodes import Language as Tag
 from lingua import IsoCode639_1, Language, LanguageDetector, LanguageDetectorBuilder
 
-from model_updates.language_profiles import LanguageProfile, letters_of, script_of, script_shares
+from model_updates.language_profiles import (
+    LanguageProfile,
+    letters_of,
+    log_likelihoods,
+    script_of,
+    script_shares,
+)
 
 UNDETERMINED = "und"  # BCP 47's tag for it
 ENOUGH = 0.95  # of the posterior that the tables searched must have together
@@ -63,19 +69,17 @@ def detect(text: str, learned: Sequence[str], profiles: Profiles | None = None) 
 def detect_all(
     texts: Sequence[str], learned: Sequence[str], profiles: Profiles | None = None
 ) -> list[tuple[Guess, ...]]:
-    """Returns what `detect` returns of each text; every profile reads all that ask for it at once."""
+    """Returns what `detect` returns of each text; texts that ask the same profiles are read by them at once."""
     profiles = profiles or {}
     heard = [_hear(text, learned, profiles) for text in texts]
-    asked_by: dict[str, list[_Heard]] = {}
-    for one in heard:
-        if isinstance(one, _Heard):
-            for tag in one.asked:
-                asked_by.setdefault(tag, []).append(one)
-    for tag in asked_by.keys() & profiles.keys():
-        asking = asked_by[tag]
-        values = profiles[tag].log_likelihoods([one.letters for one in asking])
-        for one, value in zip(asking, values.tolist(), strict=True):
-            one.fits[tag] = value
+    asking: dict[tuple[str, ...], list[_Heard]] = {}
+    for one in (one for one in heard if isinstance(one, _Heard)):
+        asking.setdefault(tuple(tag for tag in one.asked if tag in profiles), []).append(one)
+    asking.pop((), None)
+    for tags, some in asking.items():
+        values = log_likelihoods([profiles[tag] for tag in tags], [one.letters for one in some])
+        for one, fits in zip(some, values.T.tolist(), strict=True):
+            one.fits.update(zip(tags, fits, strict=True))
     return [_posterior(one, learned) if isinstance(one, _Heard) else one for one in heard]
 
 

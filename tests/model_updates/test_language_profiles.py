@@ -12,10 +12,12 @@ from model_updates import language_profiles
 from model_updates.encoder import Encoder
 from model_updates.language_profiles import (
     ALPHABET,
+    READ_AT_ONCE,
     LanguageProfile,
     base_profiles,
     from_bytes,
     letters_of,
+    log_likelihoods,
     taught_profiles,
     to_bytes,
 )
@@ -58,6 +60,15 @@ def test_many_texts_are_read_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(language_profiles, "READ_AT_ONCE", 3)
     assert profile.log_likelihoods(texts).tolist() == alone
     assert profile.log_likelihoods([]).shape == (0,)
+
+
+def test_profiles_together_read_as_each_alone() -> None:
+    said = (["ein roter Kreis", "viele Bäume"] * 9, ["a red circle", "many trees"] * 9, ["красный круг"] * 9)
+    profiles = [LanguageProfile.learned_from(texts) for texts in said]
+    texts = list(map(letters_of, ["rote Kreise", "a", "круг und Kreis", "xyz"])) * (READ_AT_ONCE // 8)
+    alone = [profile.log_likelihoods(texts).tolist() for profile in profiles]
+    assert log_likelihoods(profiles, texts).tolist() == alone
+    assert log_likelihoods(profiles, []).shape == (3, 0)
 
 
 @pytest.mark.parametrize("before", [" ", " a", " ei", " rote", "xyz"])
