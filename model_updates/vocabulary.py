@@ -16,8 +16,8 @@ from __future__ import annotations
 import gc
 import gzip
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +40,32 @@ SHARED = ""
 NUMBERS = ("size", "pad_row", "start_row", "end_row", "context_length")
 
 
-@dataclass(frozen=True)
 class TokenTable:
-    """One segmentation and the embedding rows of its tokens."""
+    """One segmentation and the embedding rows of its tokens, neither of which ever changes.
 
-    merges: tuple[Merge, ...]  # of the BPE, in the order they are tried
-    rows: dict[str, int]  # of each token
-    # whole words with a row of their own, appended after the table was made; byte-level symbols as the pre-tokeniser
-    # writes them. A text without any of them is segmented as if there were none
-    words: dict[str, int] = field(default_factory=dict)
+    A server holds one for each language and reads it when it makes a tokenizer of it, so it is kept as two texts:
+    tuples and words of their own take five times the memory. No token has a space or a line end: those are spelled.
+    """
 
-    def tokens(self) -> list[str]:
-        """Returns the token strings in the order of their rows."""
-        return sorted(self.rows, key=self.rows.__getitem__)
+    def __init__(
+        self, merges: Iterable[Merge], rows: Mapping[str, int], words: Mapping[str, int] | None = None
+    ) -> None:
+        self._merges = "\n".join(f"{first} {second}" for first, second in merges)
+        self._tokens, self._rows = " ".join(rows), np.fromiter(rows.values(), dtype=np.int32)
+        # whole words with a row of their own, appended after the table was made; byte-level symbols as the
+        # pre-tokeniser writes them. A text without any of them is segmented as if there were none
+        self.words: Mapping[str, int] = dict(words or {})
+
+    @property
+    def merges(self) -> tuple[Merge, ...]:
+        """Those of the BPE, in the order they are tried."""
+        pairs = (line.split(" ") for line in self._merges.split("\n") if line)
+        return tuple((first, second) for first, second in pairs)
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """The row of each token."""
+        return dict(zip(self._tokens.split(" "), self._rows.tolist(), strict=True)) if self._tokens else {}
 
 
 @dataclass(frozen=True)
@@ -188,7 +201,7 @@ class Vocabulary:
         table = self.tables[name]
         fresh = [word for word in dict.fromkeys(words) if word not in table.words]
         rows = {word: self.size + n for n, word in enumerate(fresh)}
-        self.tables[name] = replace(table, words=table.words | rows)
+        self.tables[name] = TokenTable(table.merges, table.rows, {**table.words, **rows})
         return self._grown(name, [-1] * len(fresh))
 
     def pad(self, sequences: Sequence[Sequence[int]]) -> NDArray[np.int64]:
@@ -221,10 +234,10 @@ class Vocabulary:
         if self.segmenter is not None:
             raise ForeignTokenizer(self.cannot_grow)
         old = self.tables[SHARED]
-        known = set(old.merges)
+        known, rows = set(old.merges), old.rows
         appended = [merge for merge in merges if merge not in known]
-        fresh = [t for t in dict.fromkeys(a + b for a, b in appended) if t not in old.rows]
-        rows = dict(old.rows) | {token: self.size + n for n, token in enumerate(fresh)}
+        fresh = [t for t in dict.fromkeys(a + b for a, b in appended) if t not in rows]
+        rows |= {token: self.size + n for n, token in enumerate(fresh)}
         self.tables[SHARED] = TokenTable((*old.merges, *appended), rows, old.words)
         return self._grown(SHARED, [-1] * len(fresh))
 
@@ -237,12 +250,12 @@ class Vocabulary:
         """
         shared = self.tables[SHARED].rows if SHARED in self.tables else {}
         old = self.tables.get(language, TokenTable((), {}))
-        known = set(old.merges)
+        known, rows = set(old.merges), old.rows
         table_merges = (*old.merges, *(merge for merge in merges if merge not in known))
         tokens = list(dict.fromkeys([*byte_symbols(), *(a + b for a, b in table_merges)]))
         used = used_tokens(table_merges, tokens, texts)
-        own = {token for token, row in old.rows.items() if shared.get(token) != row}
-        rows, start_from = dict(old.rows), list[int]()
+        own = {token for token, row in rows.items() if shared.get(token) != row}
+        start_from = list[int]()
         for token in tokens:
             if token not in own and (token in used or token not in shared):
                 rows[token] = self.size + len(start_from)
@@ -254,7 +267,8 @@ class Vocabulary:
 
     def copy(self) -> Vocabulary:
         """Returns an independent copy, so that growing it leaves this one as it is."""
-        return Vocabulary.from_json(self.to_json())
+        numbers = {name: getattr(self, name) for name in NUMBERS}
+        return Vocabulary(dict(self.tables), **numbers, segmenter=self.segmenter)
 
     def to_json(self) -> dict[str, Any]:
         """Returns a plain description that `from_json` reads back without loss."""
@@ -271,12 +285,7 @@ class Vocabulary:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Vocabulary:
         """Reads what `to_json` wrote."""
-        tables = {
-            name: TokenTable(
-                tuple((a, b) for a, b in table["merges"]), dict(table["rows"]), dict(table.get("words", {}))
-            )
-            for name, table in data["tables"].items()
-        }
+        tables = {name: _table(said) for name, said in data["tables"].items()}
         return cls(
             tables,
             **{name: data[name] for name in NUMBERS},
@@ -291,7 +300,7 @@ class Vocabulary:
         collects = gc.isenabled()
         gc.disable()
         try:
-            return cls.from_json(json.loads(path.read_text(encoding="utf-8")))
+            return cls.from_json(json.loads(path.read_text(encoding="utf-8"), object_hook=_table))
         finally:
             if collects:
                 gc.enable()
@@ -301,12 +310,13 @@ class Vocabulary:
         if name == SHARED and self.segmenter is not None:
             return self.segmenter.fingerprint.encode(), np.arange(self.segmenter.rows, dtype=np.int64)
         table = self.tables[name]
-        tokens = sorted(table.rows)
+        row_of = table.rows
+        tokens = sorted(row_of)
         words = sorted(table.words)
         described = json.dumps(table.merges).encode() + json.dumps(tokens).encode()
         if words:
             described += json.dumps(words).encode()
-        rows = [table.rows[token] for token in tokens] + [table.words[word] for word in words]
+        rows = [row_of[token] for token in tokens] + [table.words[word] for word in words]
         return described, np.asarray([*rows, *self.special_rows], dtype=np.int64)
 
     def portable(self, name: str) -> Tokenizer:
@@ -322,9 +332,17 @@ class Vocabulary:
 
     @staticmethod
     def _tokenizer(table: TokenTable) -> tuple[Tokenizer, NDArray[np.int64]]:
-        tokens = table.tokens()
-        rows = np.asarray([table.rows[token] for token in tokens], dtype=np.int64)
+        row_of = table.rows
+        tokens = sorted(row_of, key=row_of.__getitem__)
+        rows = np.asarray([row_of[token] for token in tokens], dtype=np.int64)
         return segmenter_of(table.merges, tokens), rows
+
+
+def _table(said: Any) -> Any:
+    """Returns the table that an object of JSON says; any other object, or a table, as it is."""
+    if isinstance(said, dict) and isinstance(said.get("merges"), list):  # "merges" may be a token, too
+        return TokenTable(said["merges"], said["rows"], said.get("words"))
+    return said
 
 
 def _with_words(item: Encoding, rows: NDArray[np.int64], whole: Mapping[str, int]) -> list[int]:

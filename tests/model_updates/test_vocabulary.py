@@ -165,3 +165,18 @@ def test_reading_a_vocabulary_leaves_the_collector_as_it_was(tmp_path: Path) -> 
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_file_of_tables_is_read_as_it_was_whatever_its_tokens_are_called(tmp_path: Path) -> None:
+    vocabulary = Vocabulary.from_merges([("m", "e"), ("me", "rges")], context_length=16)
+    vocabulary.grow_table("de", [("r", "o"), ("ro", "t")], ["rot"])
+    vocabulary.grow_words("de", ["merges", "rot"])
+    assert "merges" in vocabulary.tables[SHARED].rows
+    said = json.dumps(vocabulary.to_json())
+    (tmp_path / "vocabulary.json").write_text(said, encoding="utf-8")
+    for read in (Vocabulary.read(tmp_path / "vocabulary.json"), vocabulary.copy()):
+        assert json.dumps(read.to_json()) == said
+        assert [read.segmentation(name)[0] for name in read.tables] == [
+            vocabulary.segmentation(name)[0] for name in vocabulary.tables
+        ]
+        assert read.encode(["rot merges"], "de") == vocabulary.encode(["rot merges"], "de")
