@@ -12,21 +12,25 @@ the nearest quarter; nor does a picture that is further away than 99 in 100. A h
 picture are both as near as those of three in four, and no more than one in a thousand pictures of something else is.
 Between a word and a whole caption a query's number of words decides.
 
-A language with too few held-out captions of its own borrows from English what was measured there, lowered as far as
-the same 32 sentences in that language are further from the English captions than in English: what is weak as far as
-the furthest of them, what is strong as far as one in two.
+All this is measured for each domain by itself, since photographs have sentences and drawn things have names: a query
+finds what it finds in the domain that has most to say to it.
+
+A language with too few held-out captions of its own borrows from English what was measured there. What is weak there
+is measured on the English captions as that language would read them: 32 sentences are known in both, and what reading
+one of them in that language changes is done to each caption, and more of it, since what people write differs more from
+language to language than these sentences. What is strong is lowered as far as one in two of them are further away.
 """
 
 from __future__ import annotations
 
-import re
 import threading
 import uuid
-from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +38,17 @@ from numpy.typing import NDArray
 from app.desk.hits import Relevance
 from app.home.workspace import Workspace
 from app.learning.yardstick import sampled
+from app.query.caption_scales import (
+    TURNS,
+    Scale,
+    are_told,
+    common_words,
+    nearest,
+    read_as,
+    scale_of,
+    seldom_reached,
+    words_of,
+)
 from app.query.parts import sample_ids, sample_of
 from app.query.snapshot import Snapshot, Vectors
 from ingest.pair import BASE_LANGUAGE, Pair, Split
@@ -45,18 +60,11 @@ FEWEST, MOST = 20, 200
 """Held-out captions that a language is calibrated on: with fewer, one of twenty is nobody."""
 MOST_KNOWN, AT_ONCE = 4000, 1000
 """Captions that are compared with, and how many of them are embedded for that where they were not yet."""
-NEAREST = 2
-_SHORTEST = 4  # words of a caption that is compared with: "a man" is near to every word
-_FEWEST_WORDS, _MOST_WORDS = 10, 1000
-_SELDOM, _OFTEN = 3, 0.2  # captions that have a word which says something: so many, and this share at most
+# words of a caption that is compared with: "a man" is near to every word. Not where most captions are names
+_SHORTEST = 4
+_FEWEST_WORDS = 10
 _KEPT = 16
 _NEVER = 2.0  # no cosine is as high
-# A run of letters; scripts without spaces between words are read two letters at a time.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
-_RUN = re.compile(rf"([{_UNSPACED}]+)|[^\W{_UNSPACED}]+")
-
-Scale = NDArray[np.float64]
-"""(5,): captions as near as those of 96 in 100 and of 75 in 100; pictures as near as 99 in 100, 75 and 25."""
 
 
 @dataclass(frozen=True)
@@ -80,26 +88,48 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class Gauge:
-    """What was measured of one language in one release."""
+    """What was measured of one language in one domain of a release."""
 
     known: Vectors  # (m, dim) float32 unit rows: captions that the queries are compared with
     word: Scale  # of queries of one word
     caption: Scale  # of whole captions
     words: float  # of a whole caption
     language: str  # that it was measured in
+    domain: str = ""  # of the pictures, the one that has most captions where several are taken together
 
     def near(self, queries: Vectors) -> NDArray[np.float64]:
         """Returns (n,) how near the nearest captions are to (n, dim) unit queries: a mean of cosines."""
         return nearest(queries @ self.known.T)
 
+    def scale(self, text: str) -> Scale:
+        """Returns the scale of a query by its number of words, between that of a word and that of a caption."""
+        long = float(np.clip((len(words_of(text)) - 1) / max(1.0, self.words - 1), 0, 1))
+        return (1 - long) * self.word + long * self.caption
+
     def levels(self, text: str, query: Vectors) -> Levels:
         """Returns what the cosines of a query mean: its text, and its (dim,) unit vector."""
-        long = float(np.clip((len(words_of(text)) - 1) / max(1.0, self.words - 1), 0, 1))
-        few, much, low, high, best = ((1 - long) * self.word + long * self.caption).tolist()
+        few, much, low, high, best = self.scale(text).tolist()
         near = float(self.near(query[None])[0])
         if near < few:
             return Levels(_NEVER, best, self.language)
         return Levels(high if near >= much else _NEVER, min(low, high), self.language)
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """What was measured of one language in a release, for each domain or what is like one."""
+
+    each: tuple[Gauge, ...]
+
+    @property
+    def language(self) -> str:
+        """The language that it was measured in."""
+        return self.each[0].language
+
+    def levels(self, text: str, query: Vectors) -> Levels:
+        """Returns what the cosines of a query mean where it has most to say: its text, and its (dim,) unit vector."""
+        found = [gauge.levels(text, query) for gauge in self.each]
+        return Levels(min(one.strong for one in found), min(one.weak for one in found), self.language)
 
 
 class Calibration:
@@ -111,10 +141,10 @@ class Calibration:
     def __init__(self, workspace: Workspace) -> None:
         self._catalog, self._features = workspace.catalog, workspace.features
         self._folder = workspace.home.captions
-        self._known: OrderedDict[tuple[str, str], Gauge | None] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], Gauges | None] = OrderedDict()
         self._turn = threading.RLock()
 
-    def gauge(self, snapshot: Snapshot, language: str) -> Gauge | None:
+    def gauge(self, snapshot: Snapshot, language: str) -> Gauges | None:
         """Returns what is known of a language; None where neither it nor English has 20 held-out captions.
 
         They count where their pictures are in the gallery.
@@ -132,40 +162,76 @@ class Calibration:
         for language in snapshot.languages:
             self.gauge(snapshot, language)
 
-    def _kept(self, snapshot: Snapshot, language: str) -> Gauge | None:
+    def _kept(self, snapshot: Snapshot, language: str) -> Gauges | None:
         place = self._folder / f"relevance-{language}-{snapshot.release.id}.npz"
         with suppress(OSError, ValueError, KeyError), np.load(place, allow_pickle=False) as kept:
-            known = kept["known"].astype(np.float32)
-            return Gauge(known, kept["word"], kept["caption"], float(kept["words"]), language)
-        measured = self._measured(snapshot, language)
-        if measured is None:
+            return Gauges(
+                tuple(
+                    Gauge(
+                        kept[f"known-{n}"].astype(np.float32),
+                        kept[f"word-{n}"],
+                        kept[f"caption-{n}"],
+                        float(words),
+                        language,
+                        str(domain),
+                    )
+                    for n, (words, domain) in enumerate(zip(kept["words"], kept["domains"], strict=True))
+                )
+            )
+        measured = [
+            self._measured(snapshot, language, domain, *both)
+            for domain, both in self._by_domain(snapshot, language).items()
+        ]
+        if not measured:
             return self._borrowed(snapshot, language)
         _write(place, measured)
-        return measured
+        return Gauges(tuple(measured))
 
-    def _measured(self, snapshot: Snapshot, language: str) -> Gauge | None:
-        held = [
-            pair
-            for split in (Split.TEST, Split.VALIDATION)
-            for pair in self._pairs(snapshot, language, split)
-        ]
-        held = held[:: max(1, -(-len(held) // MOST))]
-        texts = self._texts(snapshot, language)
-        if len(held) < FEWEST or len(texts) < FEWEST:
-            return None
+    def _by_domain(self, snapshot: Snapshot, language: str) -> dict[str, tuple[list[Pair], list[str]]]:
+        """Returns held-out captions, and those to compare with; domains that have too few join the largest."""
+        known, held = self._texts(snapshot, language), defaultdict[str, list[Pair]](list)
+        for split in (Split.TEST, Split.VALIDATION):
+            for pair in self._pairs(snapshot, language, split):
+                held[pair.domain].append(pair)
+        enough = [one for one in held if min(len(held[one]), len(known.get(one, ()))) >= FEWEST]
+        largest = max(enough, key=lambda one: len(known[one]), default="")
+        together: dict[str, tuple[list[Pair], list[str]]] = {}
+        for one in sorted({*held, *known}):
+            pairs, texts = together.setdefault(one if one in enough else largest, ([], []))
+            pairs += held.get(one, [])
+            texts += known.get(one, [])
+        return {one: both for one, both in together.items() if min(len(both[0]), len(both[1])) >= FEWEST}
+
+    def _measured(
+        self, snapshot: Snapshot, language: str, domain: str, held: Sequence[Pair], texts: Sequence[str]
+    ) -> Gauge:
         known = self._vectors(snapshot, texts, language).astype(np.float16).astype(np.float32)
-        captions = self._vectors(snapshot, [pair.text for pair in held], language)
-        pictures = snapshot.generation.vectors([pair.image_id for pair in held])
+        held, captions, pictures = self._asked(snapshot, language, held)
         own = np.einsum("nd,nd->n", captions, pictures)
         others = np.array([pair.image_id for pair in held])[:, None] != np.array(sample_ids(snapshot))
         caption = scale_of(nearest(captions @ known.T), own)
-        caption[3] = max(caption[3], _seldom_reached((captions @ sample_of(snapshot).T)[others]))
-        word = self._words(snapshot, language, texts, known)
+        caption[3] = max(caption[3], seldom_reached((captions @ sample_of(snapshot).T)[others]))
+        word = self._words(snapshot, language, texts, known, {pair.domain for pair in held})
         length = float(np.median([len(words_of(pair.text)) for pair in held]))
-        return Gauge(known, caption if word is None else word, caption, length, language)
+        return Gauge(known, caption if word is None else word, caption, length, language, domain)
 
-    def _words(self, snapshot: Snapshot, language: str, texts: Sequence[str], known: Vectors) -> Scale | None:
-        """Returns the scale of single words; None where captions have too few in common."""
+    def _asked(
+        self, snapshot: Snapshot, language: str, held: Sequence[Pair]
+    ) -> tuple[Sequence[Pair], Vectors, Vectors]:
+        """Returns a sample of held-out pairs, and the (n, dim) vectors of their texts and of their pictures."""
+        some = held[:: max(1, -(-len(held) // MOST))]
+        texts = self._vectors(snapshot, [pair.text for pair in some], language)
+        return some, texts, snapshot.generation.vectors([pair.image_id for pair in some])
+
+    def _words(
+        self,
+        snapshot: Snapshot,
+        language: str,
+        texts: Sequence[str],
+        known: Vectors,
+        domains: Collection[str],
+    ) -> Scale | None:
+        """Returns the scale of single words in domains; None where captions have too few in common."""
         common = common_words(texts)
         if len(common) < _FEWEST_WORDS:
             return None
@@ -173,9 +239,11 @@ class Calibration:
         rows = rows[are_told(common, texts, rows @ known.T)]
         if len(rows) < _FEWEST_WORDS:
             return None
-        return scale_of(nearest(rows @ known.T), snapshot.generation.search(rows, 1)[0][:, 0])
+        shown = self._catalog.ids_where(domains=domains) - snapshot.hidden
+        best = snapshot.generation.search(rows, 1, allowed_ids=shown)[0][:, 0]
+        return scale_of(nearest(rows @ known.T), best)
 
-    def _borrowed(self, snapshot: Snapshot, language: str) -> Gauge | None:
+    def _borrowed(self, snapshot: Snapshot, language: str) -> Gauges | None:
         """Returns what was measured in English, lowered for a language that is read less well."""
         sentences = language_captions()
         if language == BASE_LANGUAGE or language not in sentences:
@@ -183,14 +251,26 @@ class Calibration:
         base = self.gauge(snapshot, BASE_LANGUAGE)
         if base is None or base.language != BASE_LANGUAGE:
             return None
-        english, own = (
-            base.near(self._vectors(snapshot, sentences[tag], tag)) for tag in (BASE_LANGUAGE, language)
-        )
-        shares = np.clip(own / np.maximum(english, 1e-6), 0, 1)
-        seldom, often = np.quantile(shares, (0.0, 0.5))
-        share = np.array([seldom, often, seldom, often, often])
-        word, caption = (np.minimum(scale, share * scale) for scale in (base.word, base.caption))
-        return Gauge(base.known, word, caption, base.words, BASE_LANGUAGE)
+        english, own = (self._vectors(snapshot, sentences[tag], tag) for tag in (BASE_LANGUAGE, language))
+        found = []
+        pairs = self._by_domain(snapshot, BASE_LANGUAGE)
+        for gauge in base.each:
+            # Captions may have gone since it was measured; then nothing is.
+            held = pairs.get(gauge.domain, ([], []))[0]
+            if not held:
+                return None
+            _, captions, pictures = self._asked(snapshot, BASE_LANGUAGE, held)
+            often = np.median(np.clip(gauge.near(own) / np.maximum(gauge.near(english), 1e-6), 0, 1))
+            read = read_as(captions, english, own, snapshot.encoder.tower_dim)
+            there = np.einsum("nd,nd->n", read, np.tile(pictures, (TURNS, 1)))
+            weak = scale_of(gauge.near(read), there)
+            scales = []
+            for scale in (gauge.word, gauge.caption):
+                few = scale[0] * weak[0] / max(gauge.caption[0], 1e-6)
+                low = scale[2] + weak[2] - gauge.caption[2]
+                scales.append(np.minimum(scale, [few, often * scale[1], low, *(often * scale[3:])]))
+            found.append(replace(gauge, word=scales[0], caption=scales[1]))
+        return Gauges(tuple(found))
 
     def _pairs(self, snapshot: Snapshot, language: str, split: Split) -> list[Pair]:
         shown = snapshot.generation.positions.keys() - snapshot.hidden
@@ -198,13 +278,21 @@ class Calibration:
             pair for pair in self._catalog.pairs(language=language, split=split) if pair.image_id in shown
         ]
 
-    def _texts(self, snapshot: Snapshot, language: str) -> list[str]:
-        """Returns one caption a picture to compare with: a fixed sample, of which most have vectors already."""
-        first: dict[str, str] = {}
+    def _texts(self, snapshot: Snapshot, language: str) -> dict[str, list[str]]:
+        """Returns by domain one caption a picture to compare with: a fixed sample, most of which have vectors."""
+        first = defaultdict[str, dict[str, str]](dict)
         for pair in self._pairs(snapshot, language, Split.TRAIN):
-            if len(words_of(pair.text)) >= _SHORTEST:
-                first.setdefault(pair.image_id, pair.text)
-        texts = {text_id(text): text for text in first.values()}
+            first[pair.domain].setdefault(pair.image_id, pair.text)
+        found = {}
+        for domain, captions in first.items():
+            long = {one for one in captions.values() if len(words_of(one)) >= _SHORTEST}
+            found[domain] = self._sample(
+                snapshot, language, long if 2 * len(long) >= len(captions) else captions.values()
+            )
+        return found
+
+    def _sample(self, snapshot: Snapshot, language: str, some: Iterable[str]) -> list[str]:
+        texts = {text_id(text): text for text in some}
         ids = sampled(texts, len(texts))
         encoder = snapshot.encoder
         _, has = self._features.get(encoder.text_fingerprint(language), TEXT, ids, encoder.dim)
@@ -216,62 +304,21 @@ class Calibration:
         return unit(text_features(snapshot.encoder, texts, language, self._features))
 
 
-def nearest(cosines: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Returns of (n, m) cosines the (n,) means of the two highest of each row."""
-    count = min(NEAREST, cosines.shape[1])
-    highest: NDArray[np.float64] = np.partition(cosines, -count, axis=1)[:, -count:].mean(axis=1, dtype=float)
-    return highest
-
-
-def scale_of(captions: NDArray[np.float64], pictures: NDArray[np.float32]) -> Scale:
-    """Returns the scale that (n,) nearest captions of texts and their (n,) pictures lead to."""
-    return np.concatenate([np.quantile(captions, (0.04, 0.25)), np.quantile(pictures, (0.01, 0.25, 0.75))])
-
-
-def words_of(text: str) -> list[str]:
-    """Returns the words of a text, small; of scripts without spaces every two letters that follow one another."""
-    found: list[str] = []
-    for run in _RUN.finditer(text.casefold()):
-        word = run.group()
-        found += [word[n : n + 2] for n in range(max(1, len(word) - 1))] if run.group(1) else [word]
-    return found
-
-
-def common_words(texts: Sequence[str]) -> list[str]:
-    """Returns a fixed sample of the words that several captions have, but not so many that they say nothing."""
-    counts = Counter(word for text in texts for word in set(words_of(text)))
-    return sampled(
-        (word for word, count in counts.items() if _SELDOM <= count <= _OFTEN * len(texts)), _MOST_WORDS
-    )
-
-
-def are_told(words: Sequence[str], texts: Sequence[str], cosines: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Returns (n,) whether the nearest captions of a word all have it, as those of words for things do.
-
-    `cosines` are (n, m), of words and texts.
-    """
-    have = [set(words_of(text)) for text in texts]
-    first = np.argsort(-cosines, axis=1)[:, :NEAREST]
-    return np.array([all(word in have[at] for at in row) for word, row in zip(words, first, strict=True)])
-
-
-def _seldom_reached(cosines: NDArray[np.float32]) -> float:
-    return float(np.quantile(cosines, 0.999)) if len(cosines) else -1.0
-
-
-def _write(place: Path, measured: Gauge) -> None:
+def _write(place: Path, measured: Sequence[Gauge]) -> None:
     """Keeps what was measured, and the newest few beside it; a home that cannot be written to is measured again."""
     staged = place.with_name(f"{uuid.uuid4().hex}.tmp")
     with suppress(OSError):
         place.parent.mkdir(exist_ok=True)
         with staged.open("wb") as file:
-            np.savez(
-                file,
-                known=measured.known.astype(np.float16),
-                word=measured.word,
-                caption=measured.caption,
-                words=measured.words,
-            )
+            rows: dict[str, Any] = {"words": [one.words for one in measured]}
+            rows["domains"] = [one.domain for one in measured]
+            for n, gauge in enumerate(measured):
+                rows |= {
+                    f"known-{n}": gauge.known.astype(np.float16),
+                    f"word-{n}": gauge.word,
+                    f"caption-{n}": gauge.caption,
+                }
+            np.savez(file, **rows)
         staged.replace(place)
         kept = sorted(place.parent.glob("relevance-*.npz"), key=lambda path: path.stat().st_mtime)
         for path in kept[:-_KEPT]:

@@ -12,10 +12,11 @@ from app.desk.errors import BadQuery
 from app.desk.hits import Relevance, SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
+from app.query.caption_scales import TURNS, are_told, common_words, nearest, read_as, scale_of, words_of
 from app.query.finder import Finder
 from app.query.grammar import parse
 from app.query.question import Question
-from app.query.relevance import Calibration, Gauge, are_told, common_words, nearest, scale_of, words_of
+from app.query.relevance import Calibration, Gauge, Gauges
 from app.query.snapshot import Snapshot
 from ingest.pair import Split
 from tests.app.small_home import small_home
@@ -57,6 +58,30 @@ def test_a_query_whose_captions_are_far_finds_only_what_is_as_near_as_the_neares
         "weak",
     ]
     assert [said("two red boats", 0.5, cosine) for cosine in (0.25, 0.35)] == ["weak", "strong"]
+
+
+def test_a_query_finds_what_it_finds_in_the_domain_that_has_most_to_say() -> None:
+    scale = np.array([0.4, 0.6, 0.2, 0.4, 0.8])
+    known = np.eye(8, dtype=np.float32)
+    photographs, drawn = (Gauge(known[a:b], scale, scale, 1.0, "en") for a, b in ((0, 3), (3, 6)))
+    query = np.zeros(8, dtype=np.float32)
+    query[3:5] = 0.5  # near to captions of what is drawn
+
+    assert photographs.levels("skull", query).of(0.3) is Relevance.NOTHING
+    assert Gauges((photographs,)).levels("skull", query).of(0.3) is Relevance.NOTHING
+    assert Gauges((photographs, drawn)).levels("skull", query).of(0.3) is Relevance.WEAK
+
+
+def test_a_caption_is_read_as_a_language_reads_the_same_sentence() -> None:
+    english = np.array([[0.6, 0.0, 0.8, 0.0]], dtype=np.float32)
+    own = np.array([[0.0, 0.0, 0.8, 0.6]], dtype=np.float32)  # the first space does not know it
+    read = read_as(english, english, own, 2)
+
+    assert read.shape == (TURNS, 4)
+    assert np.linalg.norm(read, axis=1) == pytest.approx(1)
+    assert (read[:, :2] == 0).all()
+    further = np.array([0.8, 1.6 * 0.6])
+    assert read[0, 2:] == pytest.approx(further / np.linalg.norm(further))
 
 
 def test_a_scale_lies_where_the_two_samples_say() -> None:
@@ -143,17 +168,17 @@ def test_what_was_measured_is_kept_with_its_release(workspace: Workspace, snapsh
 
     assert first is not None
     with np.load(place) as kept:
-        changed = dict(kept) | {"words": np.float64(77)}
+        changed = dict(kept) | {"words": np.array([77.0])}
     np.savez(place, **changed)
     again = Calibration(workspace).gauge(snapshot, "en")
     assert again is not None
-    assert again.words == 77  # read, not measured
-    assert (again.known == first.known).all()
+    assert [one.words for one in again.each] == [77]  # read, not measured
+    assert (again.each[0].known == first.each[0].known).all()
 
     place.write_bytes(b"half a file")
     mended = Calibration(workspace).gauge(snapshot, "en")
     assert mended is not None
-    assert mended.words == first.words
+    assert mended.each[0].words == first.each[0].words
 
 
 def test_a_language_without_captions_borrows_from_english(workspace: Workspace, snapshot: Snapshot) -> None:
@@ -163,6 +188,7 @@ def test_a_language_without_captions_borrows_from_english(workspace: Workspace, 
     assert english is not None
     assert french is not None
     assert french.language == english.language == "en"
-    assert (french.caption <= english.caption).all()
-    assert french.caption[0] < english.caption[0]
+    for lowered, measured in zip(french.each, english.each, strict=True):
+        assert (lowered.caption <= measured.caption).all()
+        assert lowered.caption[0] < measured.caption[0]
     assert calibration.gauge(snapshot, "tlh") is None
