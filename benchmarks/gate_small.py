@@ -43,8 +43,8 @@ from model_updates.encoder import Encoder, unit
 from model_updates.evaluation import caption_ranks
 from model_updates.features import Overlay, image_features, text_features
 from model_updates.gate.report import GateReport, Policy
+from model_updates.parts import router
 from model_updates.recalls import RECALL_DEPTHS
-from model_updates.strategies import domain_adapters
 
 PHOTOS, APART = 1_500, 400
 """Photographs in the gallery, and how many of them no chunk has: what a chunk truly gains is measured there."""
@@ -109,7 +109,7 @@ def main() -> None:
         return
     torch.set_num_threads(1)
     # Every picture's domain is stated here, so that nobody asks the router: it is not fitted, which saves a quarter.
-    domain_adapters.fitted = lambda *_: None  # type: ignore[assignment]
+    router.fitted = lambda *_: None  # type: ignore[assignment]
     (arguments.work / "results").mkdir(parents=True, exist_ok=True)
     started, world = time.monotonic(), World(arguments.data, arguments.work)
     for number, trial in enumerate(trials()):
