@@ -88,10 +88,12 @@ def _bars(start: Values, cells: Cells) -> str:
         promoted = sum(verdict == "promote" for verdict in languages)
         moved = sum(len(_moved(step, cell)) for step, cell in done)
         again = sum(cell["images_embedded"] + cell["image_forwards"] for _, cell in done)
-        seconds = [steps[ENGLISH]["training_seconds"] for steps in cells.values() if ENGLISH in steps]
+        seconds = [
+            steps[ENGLISH]["learning_processor_seconds"] for steps in cells.values() if ENGLISH in steps
+        ]
         rows.append(
             [
-                "seconds of learning from the English captions",
+                "processor seconds of learning from the English captions",
                 f"≤ {TRAINED_SECONDS / 20:.0f}",
                 f"{mean(seconds):.1f}",
                 "",
@@ -168,13 +170,14 @@ def _gate(cells: Cells) -> str:
                         cell["mode"],
                         str(cell["images_embedded"]),
                         ", ".join(_moved(step, cell)) or "none",
+                        f"{cell['learning_processor_seconds']:.0f}",
                         f"{cell['training_seconds']:.0f} of {cell['seconds']:.0f}",
                         f"{cell['kept_epoch']} of {cell['epochs']}",
                         cell["reason"],
                     ]
                 )
     header = ["seed", "update", "strategy", "verdict", "mode", "embedded again", "old routes that changed"]
-    header += ["seconds training", "epoch kept", "the gate's words"]
+    header += ["processor seconds learning", "seconds learning", "epoch kept", "the gate's words"]
     return "## Verdicts and costs\n\n" + table_of(header, rows)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from real_input_runs import Bench, add, live_encoder, outcome_values, run_update
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import going_live, training, update_cycle
 from app.learning.lessons import choose_strategy
 from ingest.pair import Split
 from model_updates.encoder import Encoder, unit
@@ -25,6 +26,7 @@ from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
 from model_updates.gate.report import Policy
 from model_updates.opening import base_languages
+from model_updates.trainer import TrainingReport
 
 MODEL = "perennial-photo"
 STEPS = ("en", SHOP, *NEW)
@@ -84,13 +86,15 @@ def teach(cell: Photographs, step: str, seed: int, chunk: str) -> Values:
         name, why = choose_strategy(workspace, chunk)
         old = live_encoder(workspace)
         prints = fingerprints(old)
-        outcome = run_update(workspace, UpdateRequest(chunk=chunk, seed=seed, by="benchmark"))
+        with _clocked() as learned:
+            outcome = run_update(workspace, UpdateRequest(chunk=chunk, seed=seed, by="benchmark"))
         candidate = workspace.open_encoder(outcome.version)
         now = fingerprints(candidate)
         values = {
             "default": name,
             "why": why,
             **outcome_values(outcome),
+            "learning_processor_seconds": learned[0],
             "changed": sorted(key for key in prints if now.get(key) != prints[key]),
             "new": sorted(now.keys() - prints.keys()),
             "after": measured(cell, workspace, candidate),
@@ -102,6 +106,28 @@ def teach(cell: Photographs, step: str, seed: int, chunk: str) -> Values:
             going_live.promote(workspace, outcome.release, why="benchmark", by="benchmark", force=True)
     cell.bench.say(f"seed {seed} {step} ({name}): {outcome.verdict}; {outcome.sentence}")
     return values
+
+
+@contextmanager
+def _clocked() -> Iterator[list[float]]:
+    """Notes the processor seconds of each training inside the block, the candidate's first.
+
+    What the candidate learns from is read and computed in them, too.
+    """
+    seconds: list[float] = []
+    own = training.run_update
+
+    def timed(*given: Any, **named: Any) -> TrainingReport:
+        started = time.process_time()
+        report = own(*given, **named)
+        seconds.append(round(time.process_time() - started, 1))
+        return report
+
+    training.run_update = timed
+    try:
+        yield seconds
+    finally:
+        training.run_update = own
 
 
 def fingerprints(encoder: Encoder) -> dict[str, str]:

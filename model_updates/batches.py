@@ -75,7 +75,7 @@ def gather(
         train=frozen.rows(train, texts=texts, english=True),
         memory=frozen.rows(remembered, texts=texts, english=True),
         # Validation ranks texts against pictures and needs no teacher.
-        validation=frozen.rows(validation, texts=False, english=False),
+        validation=frozen.rows(validation, texts=texts, english=False),
         load_image=load_image,
         known=frozen.rows(known, texts=False, english=False) if known else None,
     )

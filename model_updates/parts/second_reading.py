@@ -56,7 +56,9 @@ class SecondReading(Insert):
     def said(self) -> str:
         """Returns a sentence on how the language is read."""
         share = round(100 * float(self.length) / (1 + float(self.length)))
-        return f"{self.owner.name}: its own words count {share} %, the second text tower the rest."
+        return (
+            f"{self.owner.name}: the words it was taught count {share} %, what could be read before the rest."
+        )
 
     def correct(self, rest: Tensor, english: Tensor) -> None:
         """Solves what draws rows (n, d) of the second tower to those of the English captions beside."""

@@ -78,7 +78,7 @@ def test_a_taught_language_has_one_and_no_other_is_read_otherwise(tmp_path: Path
 
     (own,) = [one for one in encoder.inserts if isinstance(one, SecondReading)]
     assert own.owner == language("hi")
-    assert any("hi: its own words count 23 %" in note for note in report.notes)
+    assert any("hi: the words it was taught count 23 %" in note for note in report.notes)
     for tag, rows_before in before.items():
         assert np.array_equal(encoder.text_features(texts[:3], tag), rows_before)
     # It is a part of the version, and texts of several languages at once are read as one by one.
