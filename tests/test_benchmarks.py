@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
@@ -312,3 +313,15 @@ def test_what_drips_in_is_judged_by_what_moved_and_by_ratios_of_one_run(tmp_path
     page = (tmp_path / "results" / "drip.md").read_text(encoding="utf-8")
     assert "2 of 100 chunks" in page
     assert (tmp_path / "images" / "drip-recall.svg").exists()
+
+
+def test_each_patch_of_a_painted_picture_has_eighty_features_of_its_own_and_no_other(module: Any) -> None:
+    features = np.zeros(1280, dtype=np.float32)
+    features[80 * 5 + 2], features[80 * 5 + 3] = 1.0, 9.0  # a quarter of the highest, and more than it
+    laid_out = module("painted")._laid_out(features)
+    assert laid_out.shape == (64, 64, 3)
+    patch = laid_out[16:32, 16:32].reshape(-1)  # the sixth of four in a row
+    assert set(np.flatnonzero(patch)) == set(range(2 * 9, 4 * 9))
+    assert set(patch[18:27]) == {128}
+    assert set(patch[27:36]) == {255}
+    assert np.count_nonzero(laid_out) == 18
