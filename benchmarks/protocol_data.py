@@ -100,7 +100,7 @@ GROWING = 9  # parts of the growing gallery
 KNOWN_PHOTOS, WORDED_PHOTOS, PAINTED_THINGS = 2_500, 600, 300
 PHOTO_LANGUAGES = ("en", "de", "fr", "ar", "hi")
 KNOWN_CHUNK = "photo-en"
-KNOWN = {"epochs": 6, "batch_size": 128, "learning_rate": 0.001}
+KNOWN = {"epochs": 4, "batch_size": 128, "learning_rate": 0.001}
 """How the encoder of pictures as features learns English captions of photographs, before anything is compared."""
 QUICK_CONCEPTS = 400
 QUICK_LANGUAGES = ("en", "de", "ja")
