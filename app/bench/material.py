@@ -161,7 +161,9 @@ class _Collector:
         return Material(tuple(lessons), known, slices, self._galleries, self._domains, self._groups, probe)
 
     def _add(self, key: SliceKey, kind: str, number: int, pairs: Sequence[Pair], *, unseen: bool) -> None:
-        chosen = sampled(pairs, self._sequence.trained) if kind == TRAINED else list(pairs)
+        # In an order of their own: that in which intake takes pairs is no part of what a slice is.
+        ordered = sorted(pairs, key=lambda pair: (pair.image_id, pair.text))
+        chosen = sampled(pairs, self._sequence.trained) if kind == TRAINED else ordered
         self._groups |= self._workspace.catalog.groups(
             {pair.image_id for pair in pairs} - self._groups.keys()
         )
