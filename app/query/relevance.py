@@ -96,6 +96,8 @@ class Gauge:
     words: float  # of a whole caption
     language: str  # that it was measured in
     domain: str = ""  # of the pictures, the one that has most captions where several are taken together
+    # whether anything was learned of them: of pictures that stand aside cosines tell nothing
+    learned: bool = True
 
     def near(self, queries: Vectors) -> NDArray[np.float64]:
         """Returns (n,) how near the nearest captions are to (n, dim) unit queries: a mean of cosines."""
@@ -111,7 +113,7 @@ class Gauge:
         few, much, low, high, best = self.scale(text).tolist()
         near = float(self.near(query[None])[0])
         if near < few:
-            return Levels(_NEVER, best, self.language)
+            return Levels(_NEVER, best if self.learned else _NEVER, self.language)
         return Levels(high if near >= much else _NEVER, min(low, high), self.language)
 
 
@@ -174,12 +176,19 @@ class Calibration:
                         float(words),
                         language,
                         str(domain),
+                        bool(learned),
                     )
-                    for n, (words, domain) in enumerate(zip(kept["words"], kept["domains"], strict=True))
+                    for n, (words, domain, learned) in enumerate(
+                        zip(kept["words"], kept["domains"], kept["learned"], strict=True)
+                    )
                 )
             )
+        chunks = snapshot.release.manifest.chunks
+        learned = {domain for chunk in chunks for domain in self._catalog.chunk(chunk).domains}
         measured = [
-            self._measured(snapshot, language, domain, *both)
+            replace(
+                self._measured(snapshot, language, domain, *both), learned=not learned or domain in learned
+            )
             for domain, both in self._by_domain(snapshot, language).items()
         ]
         if not measured:
@@ -311,7 +320,10 @@ def _write(place: Path, measured: Sequence[Gauge]) -> None:
         place.parent.mkdir(exist_ok=True)
         with staged.open("wb") as file:
             rows: dict[str, Any] = {"words": [one.words for one in measured]}
-            rows["domains"] = [one.domain for one in measured]
+            rows |= {
+                "domains": [one.domain for one in measured],
+                "learned": [one.learned for one in measured],
+            }
             for n, gauge in enumerate(measured):
                 rows |= {
                     f"known-{n}": gauge.known.astype(np.float16),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,13 @@ def test_a_query_finds_what_it_finds_in_the_domain_that_has_most_to_say() -> Non
     assert photographs.levels("skull", query).of(0.3) is Relevance.NOTHING
     assert Gauges((photographs,)).levels("skull", query).of(0.3) is Relevance.NOTHING
     assert Gauges((photographs, drawn)).levels("skull", query).of(0.3) is Relevance.WEAK
+
+    # Pictures that stand aside say nothing of a query that their captions are far from.
+    aside = replace(drawn, known=known[6:], word=np.array([0.4, 0.6, 0.0, 0.1, 0.2]), learned=False)
+    assert (
+        Gauges((photographs, replace(aside, learned=True))).levels("skull", query).of(0.3) is Relevance.WEAK
+    )
+    assert Gauges((photographs, aside)).levels("skull", query).of(0.3) is Relevance.NOTHING
 
 
 def test_a_caption_is_read_as_a_language_reads_the_same_sentence() -> None:
