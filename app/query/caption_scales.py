@@ -16,7 +16,7 @@ from model_updates.encoder import unit
 NEAREST = 2
 _SELDOM, _OFTEN = 3, 0.2  # captions that have a word which says something: so many, and this share at most
 _MOST_WORDS = 1000
-# what reading a sentence in another language changes, this many times (docs/log.md): chosen on fr, pt and ar
+# what reading a sentence in another language changes, this many times: fr, pt, ar want 1.3, others more (docs/log.md)
 _FURTHER, TURNS = 1.6, 8
 # A run of letters; scripts without spaces between words are read two letters at a time.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
