@@ -188,7 +188,8 @@ def load_weights(model: nn.Module, path: Path) -> None:
     if not path.is_file():
         raise WeightsMismatch(f"there is no weights file {path.name!r} at {str(path)!r}")
     try:
-        state: dict[str, Tensor] = load_file(path)
+        # A file that is mapped lies in memory as it likes, and a product's last bit may depend on that.
+        state: dict[str, Tensor] = {name: value.clone() for name, value in load_file(path).items()}
     except SafetensorError as error:
         raise WeightsMismatch(
             f"{path.name} is not a readable safetensors file ({error}); fetch it again"
@@ -197,7 +198,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
 
 
 def fit_weights(model: nn.Module, state: Mapping[str, Tensor], called: str) -> None:
-    """Puts tensors into a model; fp16 is widened to the model's float32. They are `called` so in an error.
+    """Makes tensors a model's own; fp16 is widened to the model's float32. They are `called` so in an error.
 
     Raises:
         WeightsMismatch: missing, unexpected or differently shaped tensors.
@@ -215,7 +216,8 @@ def fit_weights(model: nn.Module, state: Mapping[str, Tensor], called: str) -> N
             f"{missing[:2]}, {len(extra)} are unknown {extra[:2]}, "
             f"{len(shapes)} have another shape {shapes[:2]}"
         )
-    model.load_state_dict({k: v.to(wanted[k].dtype) for k, v in state.items()})
+    # Copied, a large token table would be in memory twice.
+    model.load_state_dict({k: v.to(wanted[k].dtype) for k, v in state.items()}, assign=True)
 
 
 def refuse_pickle(path: Path) -> None:

@@ -31,7 +31,7 @@ def write_shards(tensors: Mapping[str, Tensor], folder: Path, stem: str) -> list
 
 
 def read_shards(files: Iterable[Path]) -> dict[str, Tensor]:
-    """Reads what `write_shards` wrote, or whole tensors from any safetensors files.
+    """Reads what `write_shards` wrote, or whole tensors from any safetensors files, into memory of their own.
 
     Raises:
         SafetensorError: one of them is none.
@@ -45,7 +45,7 @@ def read_shards(files: Iterable[Path]) -> dict[str, Tensor]:
                 if row:
                     pieces.setdefault(name, {})[int(row)] = (path, key)
                 else:
-                    whole[name] = opened.get_tensor(key)
+                    whole[name] = opened.get_tensor(key).clone()
     return whole | {name: _joined(found) for name, found in pieces.items()}
 
 

@@ -41,7 +41,7 @@ from model_updates.sentence.folders import kept_tokenizer
 from model_updates.sentence.model import SentenceClip
 from model_updates.shards import read_shards, write_shards
 from model_updates.strategy import State
-from model_updates.towers import resize_token_table, text_parts
+from model_updates.towers import replace_token_table, text_parts
 from model_updates.vocabulary import Vocabulary
 
 WEIGHTS = "weights"
@@ -291,12 +291,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def _fit_table(model: nn.Module, rows: int) -> None:
-    # The embedded architecture's config names more rows than a small vocabulary may have.
-    embedding: Any = text_parts(model).token_embedding
-    if embedding.num_embeddings > rows:
-        embedding.weight.data = embedding.weight.data[:rows].clone()
-        embedding.num_embeddings = rows
-    resize_token_table(model, rows)
+    """Gives a model a token table of so many rows, in which nothing is written: those of the version come next."""
+    old: nn.Embedding = text_parts(model).token_embedding  # type: ignore[assignment]
+    replace_token_table(model, torch.empty(rows, old.embedding_dim, dtype=old.weight.dtype))
 
 
 def _verify(folder: Path, manifest: dict[str, Any], names: Sequence[str]) -> None:
