@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 import time
@@ -62,11 +63,18 @@ def watch(
     from app.local.at_home import AtHome
     from ingest.watching import changed_folders
 
+    stopping = threading.Event()
+
+    def stop(*_: object) -> None:
+        stopping.set()  # a finaliser that runs just now would swallow the exception
+        raise KeyboardInterrupt
+
     with AtHome(settings, by=who()) as desk:
         _ = desk.home  # refuses at once, before the heavy imports
+        signal.signal(signal.SIGINT, stop)
         typer.echo(f"Watching {', '.join(map(str, found))} (Ctrl-C ends it)")
         with suppress(KeyboardInterrupt):  # which may also end the watching itself, without a word
-            for touched in changed_folders(found, threading.Event()):
+            for touched in changed_folders(found, stopping):
                 for folder in touched:
                     typer.echo(f"{time.strftime('%X')} {folder}: {_looked_at(desk, folder)}")
         typer.echo("No longer watching. What was taken in stays; the same command goes on.")
