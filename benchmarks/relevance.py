@@ -105,12 +105,14 @@ class World:
         self.calibration = Calibration(workspace)
         self.ids = [i for i in self.snapshot.generation.ids if i not in self.snapshot.hidden]
         self.pictures = self.snapshot.generation.vectors(self.ids)
+        self.place = {image_id: n for n, image_id in enumerate(self.ids)}
         self.words: dict[str, set[str]] = {}
-        self.captions = workspace.catalog.pairs(language=ENGLISH)
+        self.captions = [
+            one for one in workspace.catalog.pairs(language=ENGLISH) if one.image_id in self.place
+        ]
         for pair in self.captions:
             self.words.setdefault(pair.image_id, set()).update(_words(pair.text))
         self.data = data
-        self.place = {image_id: n for n, image_id in enumerate(self.ids)}
 
     def vectors(self, texts: Sequence[str], language: str) -> NDArray[np.float32]:
         """Returns (n, dim) unit rows."""
