@@ -129,6 +129,7 @@ class LanguageTables(LanguageTeaching):
         """Ends the update, and weighs each language's table against a second tower, where there is one."""
         super().after_update(context, batches)
         data, taught = self._data, sorted({pair.language for pair in context.pairs})
+        del self._data  # features of a whole chunk, which nobody needs any more
         weighed = [read_beside(context.encoder, tag, data.train, data.validation) for tag in taught]
         self._weighed = [insert for insert in weighed if insert is not None]
 
