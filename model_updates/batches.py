@@ -125,16 +125,23 @@ class _Frozen:
     def rows(self, pairs: Sequence[TrainingPair], *, texts: bool, english: bool) -> PairSet:
         index = torch.tensor([self.numbers[pair.image_id] for pair in pairs], dtype=torch.int64)
         known = [english and pair.english is not None for pair in pairs]
+        own = torch.from_numpy(caption_features(self.previous, pairs, self.cache)) if texts else None
         return PairSet(
             pairs=tuple(pairs),
             image_index=index,
             image_features=self.features[index],
             trunk=self.trunk[index],
-            english_features=_english_rows(pairs, known, self.teacher, self.cache),
+            english_features=own
+            if own is not None and english and self._are_english(pairs)
+            else _english_rows(pairs, known, self.teacher, self.cache),
             has_english=torch.tensor(known, dtype=torch.bool),
-            text_features=torch.from_numpy(caption_features(self.previous, pairs, self.cache))
-            if texts
-            else None,
+            text_features=own,
+        )
+
+    def _are_english(self, pairs: Sequence[TrainingPair]) -> bool:
+        """Says whether captions are their own English, and read by the teacher as by the encoder before."""
+        return all(pair.language == BASE_LANGUAGE and pair.english == pair.text for pair in pairs) and (
+            self.teacher.text_fingerprint(BASE_LANGUAGE) == self.previous.text_fingerprint(BASE_LANGUAGE)
         )
 
 

@@ -28,6 +28,17 @@ def test_frozen_features_are_those_of_the_encoder_before_the_update() -> None:
     assert np.allclose(data.train.english_features.numpy(), english, atol=1e-5)
 
 
+def test_english_captions_are_their_own_english_and_are_read_once() -> None:
+    encoder, pairs = tiny_encoder(), toy_pairs("en")
+    data = data_for(make_strategy("c-clip"), context_for(encoder, pairs))
+    assert data.train.english_features is data.train.text_features
+    english = encoder.text_features([pair.english or "" for pair in pairs], "en")
+    assert np.allclose(data.train.english_features.numpy(), english, atol=1e-5)
+    other = data_for(make_strategy("c-clip"), context_for(encoder, [*pairs, *toy_pairs()]))
+    assert other.train.english_features is not other.train.text_features
+    assert np.allclose(other.train.english_features[len(pairs) :].numpy(), english, atol=1e-5)
+
+
 def test_text_features_are_gathered_only_for_a_strategy_that_needs_them() -> None:
     context = context_for(tiny_encoder(), toy_pairs())
     assert data_for(make_strategy("teir"), context).train.text_features is None
