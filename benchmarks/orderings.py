@@ -41,6 +41,7 @@ PROTOCOLS: Mapping[str, tuple[str, Sequence[str]]] = {
         ),
     ),
     "domains": ("Domains", ("domains",)),
+    "mixed": ("Languages and domains in turn", ("mixed",)),
     "stream": (
         "Stream from scratch",
         ("stream-4-classes", "stream-4-random", "stream-8-classes", "stream-8-random"),
@@ -57,6 +58,7 @@ IN_SUMMARY = (
     "languages-36",
     "languages-36-together",
     "domains",
+    "mixed",
     "stream-4-classes",
     "growing",
     "second-dataset",

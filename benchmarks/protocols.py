@@ -1,4 +1,4 @@
-"""Runs the six protocols of docs/results/strategies/: homes from the evaluation data, then every sequence on them.
+"""Runs the seven protocols of docs/results/strategies/: homes from the evaluation data, then every sequence on them.
 
     python benchmarks/protocols.py --data ../shared/data --work WORK [--only languages] [--processes 2]
 
