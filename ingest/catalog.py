@@ -29,13 +29,14 @@ from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, open_engine, pins, writing
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
+from ingest.shown import PageQueries
 from ingest.sources import SourceTable, sources
 from ingest.standing import Standing, set_standing
 from ingest.tables import grouped
 from ingest.withheld import WithheldTable, forget_pictures
 
 
-class Catalog(ImageQueries, FacetQueries, JobQueries, ChunkRecording):
+class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecording):
     """An open catalog; get one with `Catalog.open`.
 
     What only withdrawn chunks brought is left out everywhere, unless a question names such a chunk. Where a question

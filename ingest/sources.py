@@ -39,6 +39,11 @@ class PictureSource:
     fields: Mapping[str, str | int | float] = field(default_factory=dict)  # what its owner says of it
 
     @property
+    def path(self) -> str:
+        """The place with the name in it: of a file, where it lies."""
+        return f"{self.place}!{self.name}" if self.name else self.place
+
+    @property
     def modified_at(self) -> str:
         """When its file was changed last, ISO 8601 in UTC; empty where that is not known."""
         return (

@@ -155,7 +155,7 @@ class Opened:
         if not self.may_see_places():
             return {}
         found = self.catalog.sources.of(ids)
-        return {image_id: tuple(map(_seen_at, every)) for image_id, every in found.items()}
+        return {image_id: tuple(map(as_seen, every)) for image_id, every in found.items()}
 
     @property
     def problem(self) -> str:
@@ -172,7 +172,8 @@ class Opened:
         return job
 
 
-def _seen_at(one: PictureSource) -> SeenAt:
+def as_seen(one: PictureSource) -> SeenAt:
+    """Returns a source as answers tell it."""
     return SeenAt(
         one.kind, one.place, one.name, one.key, one.size, one.modified_at, one.gone, dict(one.fields)
     )

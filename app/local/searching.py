@@ -28,7 +28,7 @@ from app.desk.hits import (
 )
 from app.desk.releases import recalls_of
 from app.desk.troubles import INVALID, OWN_ERRORS, invalid_sentence, trouble_of
-from app.local.opened import Opened
+from app.local.opened import Opened, as_seen
 from ingest.facets import Facets
 from ingest.pair import BASE_LANGUAGE, Caption
 from ingest.sentence import phrase
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from app.query.grammar import Term
     from app.query.question import QueryPicture, Question
     from app.query.snapshot import Snapshot
-    from ingest.records import ImageRecord
+    from ingest.shown import PictureShown
 
     Part = Callable[[], tuple[Term, dict[str, QueryPicture]]]
 
@@ -111,7 +111,7 @@ class Searching(Opened):
 
         answer = self.find(self._question(asked))
         found = [(hit.id, hit.score) for hit in answer.hits]
-        return results.table(self.workspace, found, self._paths(found), first=answer.first)
+        return results.table(self.workspace, found, places=self.may_see_places(), first=answer.first)
 
     def results_archive(self, asked: SearchRequest) -> bytes:
         from app.query import results
@@ -119,12 +119,7 @@ class Searching(Opened):
         answer = self.find(self._question(asked))
         found = [(hit.id, hit.score) for hit in answer.hits]
         with self.packing():
-            return results.archive(self.workspace, found, self._paths(found), first=answer.first)
-
-    def _paths(self, found: Sequence[tuple[str, float | None]]) -> dict[str, str]:
-        """Returns the paths at which pictures were seen, a line each."""
-        seen = self.seen_at([image_id for image_id, _ in found])
-        return {image_id: "\n".join(one.path for one in every) for image_id, every in seen.items()}
+            return results.archive(self.workspace, found, places=self.may_see_places(), first=answer.first)
 
     def compare(
         self,
@@ -240,33 +235,32 @@ class Searching(Opened):
             )
 
     def _told(self, answer: SearchAnswer) -> SearchAnswer:
-        """Joins an answer with what the catalog knows of its pictures."""
-        ids = [hit.id for hit in answer.hits]
-        records, captions = self.catalog.images(ids), self.captions_of(ids, answer.language)
-        seen = self.seen_at(ids)
-        hits = [replace(hit, captions=captions[hit.id], sources=seen.get(hit.id, ())) for hit in answer.hits]
-        known = [_with(records.get(hit.id), hit) for hit in hits]
-        return replace(answer, hits=tuple(known))
+        """Joins an answer with what the catalog knows of its pictures.
 
-    def captions_of(self, ids: Sequence[str], language: str) -> dict[str, tuple[HitCaption, ...]]:
-        """Returns the first captions of each picture, in the languages of a query and in English before others."""
-        catalog = self.catalog
-        spoken = [
-            tag for tag in dict.fromkeys((*language.split(" + "), BASE_LANGUAGE)) if tag not in {"", "auto"}
-        ]
-        by_language = [(tag, catalog.captions_in(tag, ids)) for tag in spoken]
-        found = {}
-        for image_id in ids:
-            first = [HitCaption(tag, text) for tag, texts in by_language for text in texts.get(image_id, ())]
-            every = first or [HitCaption(one.language, one.text) for one in catalog.captions_of(image_id)]
-            found[image_id] = tuple(every[:_CAPTIONS])
-        return found
+        Captions in the languages of the query and in English come before others.
+        """
+        spoken = dict.fromkeys((*answer.language.split(" + "), BASE_LANGUAGE))
+        shown = self.catalog.shown(
+            [hit.id for hit in answer.hits],
+            languages=[tag for tag in spoken if tag not in {"", "auto"}],
+            captions=_CAPTIONS,
+            places=self.may_see_places(),
+        )
+        return replace(answer, hits=tuple(_with(shown.get(hit.id), hit) for hit in answer.hits))
 
 
-def _with(record: ImageRecord | None, hit: Found) -> Found:
-    if record is None:
+def _with(shown: PictureShown | None, hit: Found) -> Found:
+    if shown is None:
         return hit
-    return replace(hit, domain=record.domain, taken=record.taken, width=record.width, height=record.height)
+    return replace(
+        hit,
+        domain=shown.domain,
+        taken=shown.taken,
+        width=shown.width,
+        height=shown.height,
+        captions=tuple(HitCaption(one.language, one.text) for one in shown.captions),
+        sources=tuple(map(as_seen, shown.sources)),
+    )
 
 
 def _text_part(text: str, longest: int) -> tuple[Term, dict[str, QueryPicture]]:

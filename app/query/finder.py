@@ -77,9 +77,9 @@ class Finder:
         best = search.best(hits)
         if by_date:
             hits = self._newest_first(hits)
-        page = search.told(hits[offset : offset + k])
+        page = search.told(hits[offset : offset + k], offset)
         if asked.explain:
-            page = search.explained(page)
+            search.explain(page)
         goes_on = len(hits) > offset + k and offset + k < FURTHEST
         unlearned = _unlearned(snapshot, question, encoded)
         end = time.perf_counter()
@@ -93,7 +93,7 @@ class Finder:
             note=encoded.note + (f" {_HELP}" if unlearned else ""),
             unlearned=unlearned,
             timing=Timing(encoding - started, end - encoding - search.rerank_seconds, search.rerank_seconds),
-            hits=as_found(replace(hit, rank=rank) for rank, hit in enumerate(page, start=offset + 1)),
+            hits=as_found(page),
             mode=asked.mode,
             parts=tuple(ReadPart(one.kind, one.value[:_VALUE], one.weight, one.at) for one in question.terms),
             index_size=len(snapshot.generation),
@@ -266,12 +266,14 @@ class _Search:
         floor = levels.least(least)
         return [hit for hit in hits if hit.score >= floor]
 
-    def told(self, page: Sequence[Hit]) -> list[Hit]:
-        """Returns the hits of a page with what they are worth and what found them.
+    def told(self, page: Sequence[Hit], before: int) -> Sequence[Hit]:
+        """Gives the hits of a page, with so many before it, their ranks, what they are worth and what found them.
 
         Of a page alone: a deep one has thousands of hits before it, which nobody is told about.
         """
-        return [replace(hit, by=hit.by or (VECTORS,), relevance=self._worth(hit.score)) for hit in page]
+        for rank, hit in enumerate(page, start=before + 1):
+            hit.rank, hit.by, hit.relevance = rank, hit.by or (VECTORS,), self._worth(hit.score)
+        return page
 
     def best(self, hits: Sequence[Hit]) -> str:
         """Returns what the best of all hits is worth; "" where nobody can say."""
@@ -302,15 +304,13 @@ class _Search:
             return hits
         return copies.folded(hits, self._catalog.groups([hit.id for hit in hits]))
 
-    def explained(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Returns hits with the cosine of each part, in the reading that counts most."""
-        if not hits:
-            return []
-        rows = self._snapshot.generation.vectors([hit.id for hit in hits])
-        near = np.asarray(rows @ self._encoded.parts[0].T, dtype=np.float64)
-        return [
-            replace(hit, parts=tuple(float(one) for one in own)) for hit, own in zip(hits, near, strict=True)
-        ]
+    def explain(self, hits: Sequence[Hit]) -> None:
+        """Gives hits the cosine of each part, in the reading that counts most."""
+        if hits:
+            rows = self._snapshot.generation.vectors([hit.id for hit in hits])
+            near = np.asarray(rows @ self._encoded.parts[0].T, dtype=np.float64)
+            for hit, own in zip(hits, near.tolist(), strict=True):
+                hit.parts = tuple(own)
 
 
 def is_one_text(question: Question) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from app.desk.errors import BadQuery
 from app.home.workspace import Workspace
@@ -20,8 +20,6 @@ _LARGEST_SIDE = 1600
 
 Found = Sequence[tuple[ImageId, float | None]]
 """Id and score of each picture, best first; without a score where nothing was looked for."""
-Paths = Mapping[ImageId, str]
-"""By picture, where it was seen, a line each; empty for who may not know."""
 
 
 def picture_to_look_at(workspace: Workspace, image_id: ImageId) -> bytes:
@@ -33,27 +31,29 @@ def picture_to_look_at(workspace: Workspace, image_id: ImageId) -> bytes:
     return data.getvalue()
 
 
-def table(workspace: Workspace, found: Found, paths: Paths, *, first: int = 0) -> bytes:
-    """Returns the pictures as CSV, a row each; no cell is one that a spreadsheet would run as a formula."""
-    records = workspace.catalog.images([image_id for image_id, _ in found])
+def table(workspace: Workspace, found: Found, *, places: bool, first: int = 0) -> bytes:
+    """Returns the pictures as CSV, a row each; no cell is one that a spreadsheet would run as a formula.
+
+    `places` says whether who asks may know where they were seen.
+    """
+    shown = workspace.catalog.shown([image_id for image_id, _ in found], places=places)
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(HEADER)
     for rank, (image_id, score) in enumerate(found, start=first + 1):
-        record = records.get(image_id)
-        captions = workspace.catalog.captions_of(image_id)
-        told = [guarded(record.domain), record.chunk_id, record.width, record.height] if record else [""] * 4
-        spoken = "\n".join(f"{one.language}: {one.text}" for one in captions)
-        taken = record.taken if record else ""
-        seen = guarded(paths.get(image_id, ""))
-        writer.writerow(
-            (rank, "" if score is None else f"{score:.6f}", image_id, *told, guarded(spoken), taken, seen)
-        )
+        one = shown.get(image_id)
+        told: list[object] = [""] * 7
+        if one is not None:
+            spoken = "\n".join(f"{said.language}: {said.text}" for said in one.captions)
+            seen = "\n".join(source.path for source in one.sources)
+            told = [guarded(one.domain), one.chunk_id, one.width, one.height]
+            told += [guarded(spoken), one.taken, guarded(seen)]
+        writer.writerow((rank, "" if score is None else f"{score:.6f}", image_id, *told))
     # With a mark at its beginning a spreadsheet takes it for UTF-8.
     return text.getvalue().encode("utf-8-sig", "replace")
 
 
-def archive(workspace: Workspace, found: Found, paths: Paths, *, first: int = 0) -> bytes:
+def archive(workspace: Workspace, found: Found, *, places: bool, first: int = 0) -> bytes:
     """Returns a zip of the pictures, named by rank and id, and of their table.
 
     A picture that is gone from the store, or damaged in it, leaves a text in its place that says so; the others are
@@ -68,7 +68,7 @@ def archive(workspace: Workspace, found: Found, paths: Paths, *, first: int = 0)
         )
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as file:  # WebP does not get any smaller
-        file.writestr("results.csv", table(workspace, found, paths, first=first))
+        file.writestr("results.csv", table(workspace, found, places=places, first=first))
         for rank, (image_id, _) in enumerate(found, start=first + 1):
             name = f"{rank:04}-{image_id[:12]}"
             try:

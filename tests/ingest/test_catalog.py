@@ -137,6 +137,43 @@ def test_captions_of_a_few_pictures_are_found_without_reading_all_of_their_langu
     assert "captions_by_language" not in plan
 
 
+def test_a_page_is_shown_by_one_statement_that_reads_its_pictures_alone(catalog: Catalog) -> None:
+    catalog.record_chunk(chunk_of("aaa111aaa111", range(4), ("fr", "en", "de")))
+    asked: list[tuple[str, Any]] = []
+    event.listen(catalog._engine, "before_cursor_execute", lambda *given: asked.append((given[2], given[3])))
+
+    shown = catalog.shown([image_id(n) for n in (2, 9, 0)], languages=["de", "en"], captions=2)
+
+    ((statement, values),) = [one for one in asked if one[0] != "BEGIN"]
+    assert list(shown) == [image_id(2), image_id(0)]
+    facts = shown[image_id(2)]
+    assert (facts.domain, facts.chunk_id, facts.width, facts.height) == ("photo", "aaa111aaa111", 64, 48)
+    with catalog._engine.connect() as connection:
+        plan = str(connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all())
+    assert "SCAN images" not in plan
+    assert "SCAN captions" not in plan
+    assert "SCAN sources" not in plan
+
+
+@pytest.mark.parametrize(
+    ("languages", "most", "said"),
+    [
+        (("de", "en"), 2, ["de text 1", "en text 1"]),
+        # Of a picture that has any of these, no other is shown.
+        (("en", "de"), 3, ["en text 1", "de text 1"]),
+        (("ja",), 2, ["de text 1", "en text 1"]),
+        ((), -1, ["de text 1", "en text 1", "fr text 1"]),
+        (("e", "f"), 1, ["de text 1"]),  # a part of a tag is no tag
+    ],
+)
+def test_captions_in_the_languages_asked_for_are_shown_first(
+    catalog: Catalog, languages: tuple[str, ...], most: int, said: list[str]
+) -> None:
+    catalog.record_chunk(chunk_of("aaa111aaa111", range(2), ("fr", "en", "de")))
+    shown = catalog.shown([image_id(1)], languages=languages, captions=most)
+    assert [one.text for one in shown[image_id(1)].captions] == said
+
+
 def test_more_ids_than_sqlite_takes_in_one_statement_are_fine(catalog: Catalog) -> None:
     catalog.record_chunk(chunk_of("aaa111aaa111", range(3)))
     ids = [image_id(n) for n in range(40_000)]

@@ -55,7 +55,28 @@ def test_a_member_of_an_archive_is_named_in_it(place: Place, tmp_path: Path) -> 
 
     (one,) = _all(place)
 
-    assert (one.kind, one.place, one.name) == ("member", str(archive), "beach/a.png")
+    assert (one.kind, one.place, one.name, one.path) == (
+        "member",
+        str(archive),
+        "beach/a.png",
+        f"{archive}!beach/a.png",
+    )
+
+
+def test_a_page_shows_the_places_of_its_pictures_as_the_catalog_keeps_them(
+    place: Place, tmp_path: Path
+) -> None:
+    folder = _folder(tmp_path)
+    place.ingest(folder)
+    (folder / "a.png").unlink()
+    place.ingest(folder)
+    ids = place.catalog.gallery_ids()
+
+    shown = place.catalog.shown(ids)
+
+    assert {image_id: one.sources for image_id, one in shown.items()} == place.catalog.sources.of(ids)
+    assert any(one.gone for every in shown.values() for one in every.sources)
+    assert all(one.sources == () for one in place.catalog.shown(ids, places=False).values())
 
 
 def test_an_archive_in_a_folder_is_the_place_of_its_members(place: Place, tmp_path: Path) -> None:

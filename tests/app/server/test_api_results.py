@@ -89,7 +89,7 @@ def test_no_cell_of_an_upload_is_run_by_a_spreadsheet(tmp_path: Path) -> None:
             options=IntakeOptions(language="en"),
         )
         new = workspace.catalog.gallery_ids()[-1:]
-        table = results.table(workspace, [(new[0], -0.5)], {})
+        table = results.table(workspace, [(new[0], -0.5)], places=True)
     cells = next(iter(csv.reader(io.StringIO(table.decode("utf-8-sig").splitlines()[1]))))
     assert "HYPERLINK" in table.decode()
     # The score is a number of ours and may begin with a minus; nothing else does.
@@ -108,14 +108,16 @@ def test_a_damaged_picture_leaves_the_others_and_a_text_that_says_so(tmp_path: P
             value[-1] ^= 1
             transaction.put(key, bytes(value), db=data)
     with Workspace.open(settings) as workspace:
-        archive = zipfile.ZipFile(io.BytesIO(results.archive(workspace, [(ids[0], 0.9), (ids[1], 0.8)], {})))
+        archive = zipfile.ZipFile(
+            io.BytesIO(results.archive(workspace, [(ids[0], 0.9), (ids[1], 0.8)], places=True))
+        )
     assert archive.namelist() == ["results.csv", f"0001-{ids[0][:12]}.txt", f"0002-{ids[1][:12]}.webp"]
     assert "checksum" in archive.read(archive.namelist()[1]).decode()
 
 
 def test_a_zip_refuses_more_pictures_than_it_holds(server: Served) -> None:
     with pytest.raises(BadQuery, match="up to 100 pictures, and these are 101"):
-        results.archive(server.serving.workspace, [("0" * 64, 0.0)] * 101, {})
+        results.archive(server.serving.workspace, [("0" * 64, 0.0)] * 101, places=True)
 
 
 def test_a_rush_of_zips_is_refused_and_searches_go_on(server: Served, client: httpx.Client) -> None:
