@@ -71,7 +71,7 @@ def script_shares(letters: str) -> dict[str, float]:
     return {script: count / total for script, count in found.items()}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LanguageProfile:
     """How often a language's captions show each sequence of one to four letters."""
 
@@ -99,7 +99,7 @@ class LanguageProfile:
         """Returns the profile after more captions of the language."""
         fresh = LanguageProfile.learned_from(texts)
         alphabet = np.union1d(self.alphabet, fresh.alphabet)[: UNKNOWN - 1]
-        both = np.concatenate([_renumbered(profile, alphabet) for profile in (self, fresh)])
+        both = np.concatenate([_renumbered(one.keys, one.alphabet, alphabet) for one in (self, fresh)])
         keys, place = np.unique(both, return_inverse=True)
         counts = np.bincount(place, weights=np.concatenate([self.counts, fresh.counts]), minlength=len(keys))
         return LanguageProfile(alphabet, keys, counts.astype(np.uint32), self.surprise)._pruned()
@@ -122,12 +122,15 @@ class LanguageProfile:
 
     def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Returns (n,) what `log_likelihood` returns of each text, to the last bit; many cost little more than one."""
-        found: NDArray[np.float64] = log_likelihoods([self], texts)[0]
+        found: NDArray[np.float64] = self._alone.log_likelihoods(texts)[0]
         return found
 
     @cached_property
-    def _compiled(self) -> _Compiled:
-        """Chances of the sequences seen, and what their beginnings leave to shorter ones; made at the first query."""
+    def _alone(self) -> ProfileTable:
+        return ProfileTable([self])
+
+    def entries(self, alphabet: NDArray[np.uint32]) -> _Entries:
+        """Returns the chances of the sequences seen, and what beginnings leave over, in a larger alphabet."""
         contexts, place = np.unique(self.keys >> np.uint64(BITS), return_inverse=True)
         types = np.bincount(place, minlength=len(contexts))
         seen = np.bincount(place, weights=self.counts, minlength=len(contexts))
@@ -141,9 +144,15 @@ class LanguageProfile:
                 shorter = np.where(known, chances[at], shorter)
             of = place[own]
             chances[own] = (self.counts[own] + types[of] * shorter) / (seen[of] + types[of])
-        return _Compiled(
-            chances.astype(np.float32), contexts, (types / np.maximum(1, seen + types)).astype(np.float32)
+        keys = np.union1d(self.keys, contexts)
+        found = _Entries(
+            _renumbered(keys, self.alphabet, alphabet),
+            np.zeros(len(keys), dtype=np.float32),
+            np.ones(len(keys), dtype=np.float32),
         )
+        found.chances[np.searchsorted(keys, self.keys)] = chances
+        found.backoff[np.searchsorted(keys, contexts)] = types / np.maximum(1, seen + types)
+        return found
 
     def _pruned(self) -> LanguageProfile:
         if len(self.keys) <= MOST_SEQUENCES:
@@ -153,45 +162,86 @@ class LanguageProfile:
         return replace(self, keys=self.keys[kept], counts=self.counts[kept])
 
 
-class _Compiled(NamedTuple):
-    """Attributes: chances (k,) of each key; contexts (c,) sorted keys; backoff (c,) left to shorter sequences."""
+class _Entries(NamedTuple):
+    """Attributes: keys (k,) sorted; chances (k,), 0 where it was not seen; backoff (k,) left to shorter ones."""
 
+    keys: Keys
     chances: NDArray[np.float32]
-    contexts: Keys
     backoff: NDArray[np.float32]
 
 
-def log_likelihoods(profiles: Sequence[LanguageProfile], texts: Sequence[str]) -> NDArray[np.float64]:
-    """Returns (p, n) what each profile's `log_likelihood` returns of each text; many cost little more than one."""
-    size = max(1, READ_AT_ONCE // max(1, len(profiles)))
-    blocks = [_read(profiles, texts[at : at + size]) for at in range(0, len(texts), size)]
-    return np.concatenate([np.zeros((len(profiles), 0)), *blocks], axis=1)
+class ProfileTable:
+    """The sequences of several profiles, sorted: one look-up reads a text by all of them."""
+
+    def __init__(self, profiles: Sequence[LanguageProfile]) -> None:
+        self._profiles = len(profiles)
+        every = [np.zeros(0, dtype=np.uint32), *(profile.alphabet for profile in profiles)]
+        self._alphabet = np.unique(np.concatenate(every))[: UNKNOWN - 1]
+        entries = [profile.entries(self._alphabet) for profile in profiles]
+        keys = np.concatenate([np.zeros(0, dtype=np.uint64), *(one.keys for one in entries)])
+        order = np.argsort(keys, kind="stable")
+        self._keys, starts = np.unique(keys[order], return_index=True)
+        self._starts = np.append(starts, len(keys))
+        # of each entry: whose it is, the chance of its sequence, and what that leaves as a beginning
+        sizes = np.array([len(one.keys) for one in entries], dtype=np.int64)
+        self._owners = np.repeat(np.arange(len(entries), dtype=np.uint16), sizes)[order]
+        self._chances = np.concatenate([np.zeros(0, np.float32), *(one.chances for one in entries)])[order]
+        self._backoff = np.concatenate([np.zeros(0, np.float32), *(one.backoff for one in entries)])[order]
+        self._latest: dict[str, NDArray[np.float64]] = {}
+
+    def log_likelihoods(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Returns (p, n) what each profile's `log_likelihood` returns of each text; many cost little more than one."""
+        size = max(1, READ_AT_ONCE // max(1, self._profiles))
+        blocks = [self._read(texts[at : at + size]) for at in range(0, len(texts), size)]
+        found = np.concatenate([np.zeros((self._profiles, 0)), *blocks], axis=1)
+        self._latest = dict(zip(texts, found.T, strict=True))
+        return found
+
+    def of(self, text: str) -> NDArray[np.float64]:
+        """Returns (p,) the log-likelihoods of a text, which is not read again where it was among the latest."""
+        known = self._latest.get(text)
+        return self._read([text])[:, 0] if known is None else known
+
+    def _read(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        # One after another with an end between: no sequence that counts reaches over it.
+        points = np.frombuffer(END.join(texts).encode("utf-32-le"), dtype=np.uint32)
+        keys, whole = _sequences(_numbers(self._alphabet, points))
+        chances, backoff = self._looked_up(keys)
+        chance = np.full((self._profiles, len(points)), 1 / ALPHABET)
+        for order in range(ORDER):
+            found = np.where(chances[:, order] > 0, chances[:, order], backoff[:, order] * chance)
+            chance = np.where(whole[order], found, chance)
+        ends = np.cumsum([len(text) + 1 for text in texts]) - 1
+        # The space that opens a text is where reading starts. Each text by itself: the last bit of a logarithm may
+        # depend on where in an array it stands.
+        own = [slice(end - len(text) + 1, end) for text, end in zip(texts, ends.tolist(), strict=True)]
+        fits = [np.log(row[text]).sum() for row in chance for text in own]
+        return np.array(fits, dtype=np.float64).reshape(self._profiles, len(texts))
+
+    def _looked_up(self, keys: Keys) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Returns of (ORDER, n) keys (p, ORDER, n) chances, 0 where unseen, and what their beginnings leave over."""
+        # The empty beginning comes first: it stands before every sequence of one letter.
+        asked = np.concatenate([[np.uint64(0)], keys.ravel()])
+        known, place = _find(self._keys, asked)
+        first = np.where(known, self._starts[place], 0)
+        counts = np.where(known, self._starts[place + 1] - first, 0) if len(self._keys) else first
+        at = np.repeat(np.arange(len(asked)), counts)
+        entries = np.arange(len(at)) + np.repeat(first - np.cumsum(counts) + counts, counts)
+        shape = (self._profiles, len(asked))
+        chances, left = np.zeros(shape, dtype=np.float32), np.ones(shape, dtype=np.float32)
+        chances[self._owners[entries], at] = self._chances[entries]
+        left[self._owners[entries], at] = self._backoff[entries]
+        wide = (self._profiles, *keys.shape)
+        # What a sequence leaves is what the one without its last letter does, which ends a letter sooner.
+        backoff = np.repeat(left[:, :1], keys.size, axis=1).reshape(wide)
+        backoff[:, 1:, 1:] = left[:, 1:].reshape(wide)[:, :-1, :-1]
+        return chances[:, 1:].reshape(wide), backoff
 
 
-def _read(profiles: Sequence[LanguageProfile], texts: Sequence[str]) -> NDArray[np.float64]:
-    # One after another with an end between: no sequence that counts reaches over it.
-    points = np.frombuffer(END.join(texts).encode("utf-32-le"), dtype=np.uint32)
-    codes = np.stack([_numbers(profile.alphabet, points) for profile in profiles])
-    keys, whole = _sequences(codes)
-    before = np.zeros_like(keys)  # the sequence without its last letter, which ends a letter sooner
-    before[1:, :, 1:] = keys[:-1, :, :-1]
-    chances, backoff = np.zeros(keys.shape, dtype=np.float32), np.ones(keys.shape, dtype=np.float32)
-    seen = np.zeros(keys.shape, dtype=np.bool_)
-    for number, profile in enumerate(profiles):
-        compiled = profile._compiled
-        seen[:, number], place = _find(profile.keys, keys[:, number])
-        chances[:, number] = compiled.chances[place]
-        seen_before, place = _find(compiled.contexts, before[:, number])
-        backoff[:, number] = np.where(seen_before, compiled.backoff[place], 1)
-    chance = np.full(codes.shape, 1 / ALPHABET)
-    for order in range(ORDER):
-        found = np.where(seen[order], chances[order], backoff[order] * chance)
-        chance = np.where(whole[order], found, chance)
-    ends = np.cumsum([len(text) + 1 for text in texts]) - 1
-    # The space that opens a text is where reading starts. Each text by itself: the last bit of a logarithm may
-    # depend on where in an array it stands.
-    own = [slice(end - len(text) + 1, end) for text, end in zip(texts, ends.tolist(), strict=True)]
-    return np.asarray([[np.log(row[text]).sum() for text in own] for row in chance])
+@lru_cache(maxsize=4)
+def table_of(*profiles: LanguageProfile) -> ProfileTable:
+    """Returns the table of some profiles, made once; those of the releases asked last are kept."""
+    return ProfileTable(profiles)
 
 
 def taught_profiles(
@@ -292,13 +342,14 @@ def _sequences(codes: Keys) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
     return keys, whole
 
 
-def _renumbered(profile: LanguageProfile, alphabet: NDArray[np.uint32]) -> Keys:
-    numbers = np.concatenate([[np.uint64(0)], _numbers(alphabet, profile.alphabet)])
-    keys = np.zeros(len(profile.keys), dtype=np.uint64)
+def _renumbered(keys: Keys, own: NDArray[np.uint32], alphabet: NDArray[np.uint32]) -> Keys:
+    """Returns keys of an alphabet with the numbers that another, which has its letters, gives them; in their order."""
+    numbers = np.concatenate([[np.uint64(0)], _numbers(alphabet, own)])
+    found = np.zeros(len(keys), dtype=np.uint64)
     for back in range(ORDER):
         shift = np.uint64(BITS * back)
-        keys |= numbers[(profile.keys >> shift) & np.uint64(UNKNOWN)] << shift
-    return keys
+        found |= numbers[(keys >> shift) & np.uint64(UNKNOWN)] << shift
+    return found
 
 
 def _find(ordered: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:

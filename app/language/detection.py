@@ -13,7 +13,7 @@ that reads more languages than it was taught has lingua say which of all such a 
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from langcodes import Language as Tag
@@ -22,9 +22,9 @@ from lingua import IsoCode639_1, Language, LanguageDetector, LanguageDetectorBui
 from model_updates.language_profiles import (
     LanguageProfile,
     letters_of,
-    log_likelihoods,
     script_of,
     script_shares,
+    table_of,
 )
 
 UNDETERMINED = "und"  # BCP 47's tag for it
@@ -44,6 +44,9 @@ STRANGE, STRANGERS = 1.5, 0.8
 _WRITTEN_TOGETHER = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL"})
 _OURS = {"nb": "no", "nn": "no", "tl": "fil"}  # lingua's codes that are other tags with us
 _EVERY = frozenset(Language.all())
+
+# A query's are asked for at several steps.
+_letters, _scripts = lru_cache(maxsize=1024)(letters_of), lru_cache(maxsize=1024)(script_shares)
 
 Guess = tuple[str, float]
 Profiles = Mapping[str, LanguageProfile]
@@ -72,15 +75,10 @@ def detect_all(
     """Returns what `detect` returns of each text; texts that ask the same profiles are read by them at once."""
     profiles = profiles or {}
     heard = [_hear(text, learned, profiles) for text in texts]
-    asking: dict[tuple[str, ...], list[_Heard]] = {}
-    for one in (one for one in heard if isinstance(one, _Heard)):
-        asking.setdefault(tuple(tag for tag in one.asked if tag in profiles), []).append(one)
-    asking.pop((), None)
-    for tags, some in asking.items():
-        values = log_likelihoods([profiles[tag] for tag in tags], [one.letters for one in some])
-        for one, fits in zip(some, values.T.tolist(), strict=True):
-            one.fits.update(zip(tags, fits, strict=True))
-    return [_posterior(one, learned) if isinstance(one, _Heard) else one for one in heard]
+    letters = list(dict.fromkeys(one.letters for one in heard if isinstance(one, _Heard)))
+    values = table_of(*profiles.values()).log_likelihoods(letters).T.tolist()
+    fits = {text: dict(zip(profiles, row, strict=True)) for text, row in zip(letters, values, strict=True)}
+    return [_posterior(one, learned, fits[one.letters]) if isinstance(one, _Heard) else one for one in heard]
 
 
 @dataclass(frozen=True)
@@ -91,13 +89,11 @@ class _Heard:
     asked: list[str]  # languages that write them
     unprofiled: bool  # whether one of them has no profile
     shares: Mapping[str, float]  # lingua's
-    # log-likelihood by language, as far as profiles have read it
-    fits: dict[str, float] = field(default_factory=dict)
 
 
 def _hear(text: str, learned: Sequence[str], profiles: Profiles) -> _Heard | tuple[Guess, ...]:
     """Returns what letters and lingua say of a text, or the guesses where that decides it."""
-    letters = letters_of(text)
+    letters = _letters(text)
     if not letters or (len(learned) == 1 and learned[0] not in profiles):
         return ((learned[0], 1.0),)
     asked = _written_so(letters, learned, profiles)
@@ -113,10 +109,10 @@ def _hear(text: str, learned: Sequence[str], profiles: Profiles) -> _Heard | tup
     return _Heard(letters, asked, bool(unprofiled), shares)
 
 
-def _posterior(heard: _Heard, learned: Sequence[str]) -> tuple[Guess, ...]:
-    """Returns the guesses after both witnesses."""
+def _posterior(heard: _Heard, learned: Sequence[str], read: Mapping[str, float]) -> tuple[Guess, ...]:
+    """Returns the guesses after both witnesses; `read` are the log-likelihoods by profile."""
     flattening = FLATTENING * (len(heard.letters) - 1) ** GROWTH
-    fits = {tag: value / flattening for tag, value in heard.fits.items()}
+    fits = {tag: read[tag] / flattening for tag in heard.asked if tag in read}
     # Without a profile nothing speaks against a language but lingua, whose word then counts in full.
     neutral = max(fits.values(), default=0.0)
     weight = 1.0 if heard.unprofiled else LINGUA_WEIGHT
@@ -164,7 +160,7 @@ def widened(
     }
     if is_foreign and not others:
         # lingua does not know some languages that have letters of their own.
-        scripts = set(script_shares(letters_of(text)))
+        scripts = set(_scripts(_letters(text)))
         writers = [tag for tag in readable if scripts & set(readable[tag])]
         others = {tag: 1 / len(writers) for tag in writers}
     total = sum(others.values())
@@ -182,7 +178,7 @@ def written_apart(text: str) -> list[tuple[str, float]]:
 
     Only scripts of a quarter of the letters count; where there is but one, the text is returned as it is.
     """
-    letters = "" if text.isascii() else letters_of(text)
+    letters = "" if text.isascii() else _letters(text)
     words: dict[str, list[str]] = {}
     for word in letters.split():
         script = next((script for letter in word if (script := script_of(letter))), "")
@@ -214,16 +210,15 @@ def unfamiliar(text: str, guesses: Sequence[Guess], profiles: Profiles, beyond: 
     Where a language that may have written it has no profile, or one of before
     surprise was measured, nobody knows what it looks like, and the answer is no.
     """
-    letters = letters_of(text)
+    letters = _letters(text)
     if not letters or guesses[0][0] == UNDETERMINED:
         return False
+    read = dict(zip(profiles, table_of(*profiles.values()).of(letters).tolist(), strict=True))
     # Likeliest first: the first one who is not surprised ends it.
     for tag in _written_so(letters, [tag for tag, _ in guesses], profiles):
         if tag not in profiles:
             return False
-        profile = profiles[tag]
-        surprise = -profile.log_likelihood(letters)
-        deviations = profile.surprise.deviations(len(letters) - 1, surprise)
+        deviations = profiles[tag].surprise.deviations(len(letters) - 1, -read[tag])
         if deviations is None or deviations <= beyond:
             return False
     return True
@@ -262,9 +257,8 @@ def handicaps(chosen: Sequence[Reading], scale: float) -> list[float]:
 
 def warm_up(learned: Sequence[str], profiles: Profiles | None = None) -> None:
     """Makes everything ready that the first query would wait for: profiles and lingua's models."""
+    table_of(*(profiles or {}).values())
     detect("warm up", list(learned), profiles)
-    for profile in (profiles or {}).values():
-        profile.log_likelihood(" a ")
 
 
 def _written_so(letters: str, learned: Sequence[str], profiles: Profiles) -> list[str]:
@@ -272,7 +266,7 @@ def _written_so(letters: str, learned: Sequence[str], profiles: Profiles) -> lis
 
     Latin letters stand in texts of every script, others hardly in Latin texts: where there are such, they decide.
     """
-    shares = script_shares(letters)
+    shares = _scripts(letters)
     written = {tag: profiles[tag].scripts for tag in learned if tag in profiles}
     beyond = {s: v for s, v in shares.items() if s != LATIN and any(s in own for own in written.values())}
     covered = {
@@ -308,7 +302,7 @@ def _lingua_shares(text: str, learned: Sequence[str], *, accurate: bool) -> dict
         return {tag: 1.0 for tags in known.values() for tag in tags}
     values = _detector(frozenset(known), accurate=accurate).compute_language_confidence_values(text)
     shares = {tag: value.value for value in values for tag in known[value.language]}
-    if set(script_shares(letters_of(text))) == {"CJK"}:
+    if set(_scripts(_letters(text))) == {"CJK"}:
         shared = [tag for tag in shares if Tag.get(tag).language in {"zh", "ja"}]
         return {tag: (1 / len(shared) if tag in shared else 0.0) for tag in shares} if shared else shares
     return shares

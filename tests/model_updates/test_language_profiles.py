@@ -17,7 +17,7 @@ from model_updates.language_profiles import (
     base_profiles,
     from_bytes,
     letters_of,
-    log_likelihoods,
+    table_of,
     taught_profiles,
     to_bytes,
 )
@@ -67,8 +67,19 @@ def test_profiles_together_read_as_each_alone() -> None:
     profiles = [LanguageProfile.learned_from(texts) for texts in said]
     texts = list(map(letters_of, ["rote Kreise", "a", "круг und Kreis", "xyz"])) * (READ_AT_ONCE // 8)
     alone = [profile.log_likelihoods(texts).tolist() for profile in profiles]
-    assert log_likelihoods(profiles, texts).tolist() == alone
-    assert log_likelihoods(profiles, []).shape == (3, 0)
+    together = table_of(*profiles)
+    assert together.log_likelihoods(texts).tolist() == alone
+    assert together.log_likelihoods([]).shape == (3, 0)
+    assert table_of().log_likelihoods(["a"]).shape == (0, 1)
+
+
+def test_a_text_of_the_latest_is_not_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(LanguageProfile.learned_from(GERMAN))
+    letters = letters_of(GERMAN[0])
+    alone = table.of(letters).tolist()
+    table.log_likelihoods([letters])
+    monkeypatch.setattr(table, "_read", None)
+    assert table.of(letters).tolist() == alone
 
 
 @pytest.mark.parametrize("before", [" ", " a", " ei", " rote", "xyz"])

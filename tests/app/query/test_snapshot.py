@@ -25,7 +25,7 @@ from index.generation import load_generation, write_generation
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from model_updates.encoder import Encoder
-from model_updates.language_profiles import base_profiles, taught_profiles
+from model_updates.language_profiles import base_profiles, table_of, taught_profiles
 from model_updates.photo.model import LANGUAGES
 from model_updates.towers import resize_token_table, token_table
 from tests.app.small_home import copy_of, sample_chunk, small_home
@@ -253,7 +253,9 @@ def test_what_a_first_query_would_wait_for_is_ready_before_the_swap(workspace: W
     snapshot = Snapshot.load(workspace)
 
     assert snapshot.encoder.profiles
-    assert all("_compiled" in vars(profile) for profile in snapshot.encoder.profiles.values())
+    made = table_of.cache_info().misses
+    find(workspace, snapshot, "a red boat", k=1)
+    assert table_of.cache_info().misses == made
 
 
 def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
