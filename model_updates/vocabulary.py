@@ -13,13 +13,12 @@ them: the table is ours, the body is theirs.
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,34 +37,61 @@ from model_updates.segmenters import Segmenter, open_segmenter
 
 SHARED = ""
 NUMBERS = ("size", "pad_row", "start_row", "end_row", "context_length")
+_TABLES, _BEGINS = b'"tables": {', b'": {"merges": ['  # as `json.dumps` writes `to_json`
 
 
 class TokenTable:
     """One segmentation and the embedding rows of its tokens, neither of which ever changes.
 
-    A server holds one for each language and reads it when it makes a tokenizer of it, so it is kept as two texts:
-    tuples and words of their own take five times the memory. No token has a space or a line end: those are spelled.
+    A server holds one for each language and reads it when it makes a tokenizer of it, so it is kept as the JSON that
+    the file has of it: objects take ten times the memory, and longer to read than a start may take.
     """
 
     def __init__(
         self, merges: Iterable[Merge], rows: Mapping[str, int], words: Mapping[str, int] | None = None
     ) -> None:
-        self._merges = "\n".join(f"{first} {second}" for first, second in merges)
-        self._tokens, self._rows = " ".join(rows), np.fromiter(rows.values(), dtype=np.int32)
-        # whole words with a row of their own, appended after the table was made; byte-level symbols as the
-        # pre-tokeniser writes them. A text without any of them is segmented as if there were none
-        self.words: Mapping[str, int] = dict(words or {})
+        said = {"merges": [list(merge) for merge in merges], "rows": dict(rows)}
+        self._said = json.dumps(said | ({"words": dict(words)} if words else {}), ensure_ascii=False).encode()
+
+    @classmethod
+    def kept(cls, said: bytes) -> TokenTable:
+        """Returns the table that an object of a file says; it is not read before somebody asks."""
+        table = cls.__new__(cls)
+        table._said = said
+        return table
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns merges, rows and, where there are any, words as plain values; each time they are read anew."""
+        said: dict[str, Any] = json.loads(self._said)
+        return said
 
     @property
     def merges(self) -> tuple[Merge, ...]:
         """Those of the BPE, in the order they are tried."""
-        pairs = (line.split(" ") for line in self._merges.split("\n") if line)
-        return tuple((first, second) for first, second in pairs)
+        return tuple((first, second) for first, second in self.to_json()["merges"])
 
     @property
     def rows(self) -> dict[str, int]:
         """The row of each token."""
-        return dict(zip(self._tokens.split(" "), self._rows.tolist(), strict=True)) if self._tokens else {}
+        rows: dict[str, int] = self.to_json()["rows"]
+        return rows
+
+    @property
+    def words(self) -> dict[str, int]:
+        """Whole words with a row of their own, appended after the table was made, as the pre-tokeniser writes them.
+
+        A text without any of them is segmented as if there were none.
+        """
+        words: dict[str, int] = self.to_json().get("words", {})
+        return words
+
+
+class _Opened(NamedTuple):
+    """Attributes: tokenizer; rows (t,) of its tokens by their ids; words that have rows of their own."""
+
+    tokenizer: Tokenizer
+    rows: NDArray[np.int64]
+    words: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -97,7 +123,7 @@ class Vocabulary:
     end_row: int  # row after each text; the text tower pools there
     context_length: int  # most rows a text may have, start and end included
     segmenter: Segmenter | None = None  # the foreign shared segmentation
-    _tokenizers: dict[str, tuple[Tokenizer, NDArray[np.int64]]] = field(default_factory=dict, init=False)
+    _tokenizers: dict[str, _Opened] = field(default_factory=dict, init=False)
 
     @classmethod
     def from_merges(cls, merges: Sequence[Merge], *, context_length: int) -> Vocabulary:
@@ -162,10 +188,7 @@ class Vocabulary:
         room = self.context_length - 2
         if name == SHARED and self.segmenter is not None:
             return [[self.start_row, *row[:room], self.end_row] for row in self.segmenter.encode(texts)]
-        if name not in self._tokenizers:
-            self._tokenizers[name] = self._tokenizer(self.tables[name])
-        tokenizer, rows = self._tokenizers[name]
-        whole = self.tables[name].words
+        tokenizer, rows, whole = self._opened(name)
         if whole:
             encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False)
             sequences = [_with_words(item, rows, whole) for item in encoded]
@@ -182,12 +205,11 @@ class Vocabulary:
         name = self.table_name(language)
         if name == SHARED and self.segmenter is not None:
             return {}
-        self.encode([], language)
-        tokenizer, rows = self._tokenizers[name]
+        tokenizer, rows, whole = self._opened(name)
         found: dict[str, tuple[int, ...]] = {}
         for item in tokenizer.encode_batch(list(texts), add_special_tokens=False):
             for word, pieces in spelled(item):
-                own = self.tables[name].words.get(word)
+                own = whole.get(word)
                 found[word] = tuple(rows[pieces].tolist()) if own is None else (own,)
         return found
 
@@ -199,9 +221,10 @@ class Vocabulary:
         """
         name = self.table_name(language)
         table = self.tables[name]
-        fresh = [word for word in dict.fromkeys(words) if word not in table.words]
+        known = table.words
+        fresh = [word for word in dict.fromkeys(words) if word not in known]
         rows = {word: self.size + n for n, word in enumerate(fresh)}
-        self.tables[name] = TokenTable(table.merges, table.rows, {**table.words, **rows})
+        self.tables[name] = TokenTable(table.merges, table.rows, {**known, **rows})
         return self._grown(name, [-1] * len(fresh))
 
     def pad(self, sequences: Sequence[Sequence[int]]) -> NDArray[np.int64]:
@@ -275,48 +298,51 @@ class Vocabulary:
         return {
             **{name: getattr(self, name) for name in NUMBERS},
             **({} if self.segmenter is None else {"segmenter": self.segmenter.name}),
-            "tables": {
-                name: {"merges": [list(merge) for merge in table.merges], "rows": table.rows}
-                | ({"words": table.words} if table.words else {})
-                for name, table in self.tables.items()
-            },
+            "tables": {name: table.to_json() for name, table in self.tables.items()},
         }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Vocabulary:
         """Reads what `to_json` wrote."""
-        tables = {name: _table(said) for name, said in data["tables"].items()}
+        tables = (
+            (name, TokenTable(said["merges"], said["rows"], said.get("words")))
+            for name, said in data["tables"].items()
+        )
+        return cls._of(data, dict(tables))
+
+    @classmethod
+    def read(cls, path: Path) -> Vocabulary:
+        """Reads a file of what `to_json` returns; of its tables only where each begins and ends.
+
+        Raises:
+            ValueError: it is no such file.
+        """
+        data = path.read_bytes()
+        facts, mark, said = data.partition(_TABLES)
+        tables = _kept_tables(said.rstrip()) if mark else None
+        if tables is None:  # JSON, but not as we write it
+            return cls.from_json(json.loads(data))
+        return cls._of(json.loads(facts + mark + b"}}"), tables)
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any], tables: dict[str, TokenTable]) -> Vocabulary:
         return cls(
             tables,
             **{name: data[name] for name in NUMBERS},
             segmenter=open_segmenter(data["segmenter"]) if "segmenter" in data else None,
         )
 
-    @classmethod
-    def read(cls, path: Path) -> Vocabulary:
-        """Reads a file of what `to_json` returns."""
-        # A merge is a list: of many languages they are so many that the collector would look through all that torch
-        # holds again and again, which takes longer than reading them.
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            return cls.from_json(json.loads(path.read_text(encoding="utf-8"), object_hook=_table))
-        finally:
-            if collects:
-                gc.enable()
-
     def segmentation(self, name: str) -> tuple[bytes, NDArray[np.int64]]:
         """Returns what a table's segmentation is made of, and the rows that it can lead to, for fingerprints."""
         if name == SHARED and self.segmenter is not None:
             return self.segmenter.fingerprint.encode(), np.arange(self.segmenter.rows, dtype=np.int64)
-        table = self.tables[name]
-        row_of = table.rows
-        tokens = sorted(row_of)
-        words = sorted(table.words)
-        described = json.dumps(table.merges).encode() + json.dumps(tokens).encode()
+        said = self.tables[name].to_json()
+        row_of, own = said["rows"], said.get("words", {})
+        tokens, words = sorted(row_of), sorted(own)
+        described = json.dumps(said["merges"]).encode() + json.dumps(tokens).encode()
         if words:
             described += json.dumps(words).encode()
-        rows = [row_of[token] for token in tokens] + [table.words[word] for word in words]
+        rows = [row_of[token] for token in tokens] + [own[word] for word in words]
         return described, np.asarray([*rows, *self.special_rows], dtype=np.int64)
 
     def portable(self, name: str) -> Tokenizer:
@@ -330,19 +356,33 @@ class Vocabulary:
         first, self.size = self.size, self.size + len(start_from)
         return Growth(np.arange(first, self.size, dtype=np.int64), np.asarray(start_from, dtype=np.int64))
 
-    @staticmethod
-    def _tokenizer(table: TokenTable) -> tuple[Tokenizer, NDArray[np.int64]]:
-        row_of = table.rows
-        tokens = sorted(row_of, key=row_of.__getitem__)
-        rows = np.asarray([row_of[token] for token in tokens], dtype=np.int64)
-        return segmenter_of(table.merges, tokens), rows
+    def _opened(self, name: str) -> _Opened:
+        if name not in self._tokenizers:
+            said = self.tables[name].to_json()
+            row_of = said["rows"]
+            tokens = sorted(row_of, key=row_of.__getitem__)
+            rows = np.asarray([row_of[token] for token in tokens], dtype=np.int64)
+            merges = [(first, second) for first, second in said["merges"]]
+            self._tokenizers[name] = _Opened(segmenter_of(merges, tokens), rows, said.get("words", {}))
+        return self._tokenizers[name]
 
 
-def _table(said: Any) -> Any:
-    """Returns the table that an object of JSON says; any other object, or a table, as it is."""
-    if isinstance(said, dict) and isinstance(said.get("merges"), list):  # "merges" may be a token, too
-        return TokenTable(said["merges"], said["rows"], said.get("words"))
-    return said
+def _kept_tables(said: bytes) -> dict[str, TokenTable] | None:
+    """Returns the tables of a file, from behind `_TABLES` to its end; None where it is not written as ours are.
+
+    No token has a space, and quotation marks in tokens follow a backslash: what separates tables is never in one.
+    """
+    first, *rest = said.removesuffix(b"}}").split(_BEGINS)
+    if not rest:
+        return {} if said == b"}}" else None
+    # Behind each table but the last follows the name of the next.
+    cut = [part.rpartition(b', "') for part in rest[:-1]]
+    names = [first.removeprefix(b'"'), *(name for _, _, name in cut)]
+    tables = [*(table for table, _, _ in cut), rest[-1]]
+    if not said.endswith(b"}}}}") or not all(table.endswith(b"}}") for table in tables):
+        return None
+    begin = _BEGINS.removeprefix(b'": ')
+    return {name.decode(): TokenTable.kept(begin + table) for name, table in zip(names, tables, strict=True)}
 
 
 def _with_words(item: Encoding, rows: NDArray[np.int64], whole: Mapping[str, int]) -> list[int]:

@@ -220,7 +220,13 @@ class LiveSnapshot:
         self._workspace = workspace
         self._refreshing = threading.Lock()
         self.problem: str | None = None
-        self.current = Snapshot.load(workspace)
+        self.current = self._ready()
+
+    def _ready(self) -> Snapshot:
+        """Loads what is live, with the words that a first query would wait for."""
+        snapshot = Snapshot.load(self._workspace)
+        snapshot.encoder.tokenize(["warm up"])
+        return snapshot
 
     def hide(self) -> None:
         """Hides at once what has left the gallery, and shows what came back; the index follows in its time."""
@@ -236,7 +242,7 @@ class LiveSnapshot:
                 if commit is None or commit.number == self.current.commit:
                     self.problem = None
                     return False
-                fresh = Snapshot.load(self._workspace)
+                fresh = self._ready()
             except (AppError, IndexingError, ModelUpdateError, OSError) as error:
                 self.problem = f"A newer release cannot be served: {error}"
                 logger.warning("%s; still serving %s", self.problem, self.current.release.id)

