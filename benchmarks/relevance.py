@@ -33,7 +33,8 @@ from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.standing import withdraw
-from app.query.relevance import Calibration, Gauges
+from app.query.gauges import Gauges
+from app.query.relevance import Calibration
 from app.query.snapshot import Snapshot
 from ingest.pair import Split
 from model_updates.encoder import unit

@@ -15,11 +15,12 @@ from app.home.workspace import Workspace
 from app.query import copies, filters, fusion
 from app.query.browsing import browsed
 from app.query.caption_index import CaptionIndexes
+from app.query.gauges import Levels
 from app.query.grammar import Kind, written
 from app.query.pages import Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
 from app.query.question import Question
-from app.query.relevance import FEWEST, Calibration, Levels
+from app.query.relevance import FEWEST, Calibration
 from app.query.reranking import FIRST
 from app.query.snapshot import MOST_RESULTS, Hit, Snapshot, as_found, moved, ranked, reranked
 from app.query.translation import Eta, Etas, fused

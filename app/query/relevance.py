@@ -24,18 +24,12 @@ language to language than these sentences. What is strong is lowered as far as o
 from __future__ import annotations
 
 import threading
-import uuid
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from app.desk.hits import Relevance
 from app.home.workspace import Workspace
 from app.learning.yardstick import sampled
 from app.query.caption_scales import (
@@ -49,6 +43,7 @@ from app.query.caption_scales import (
     seldom_reached,
     words_of,
 )
+from app.query.gauges import Gauge, Gauges, read, write
 from app.query.parts import sample_ids, sample_of
 from app.query.snapshot import Snapshot, Vectors
 from ingest.pair import BASE_LANGUAGE, Pair, Split
@@ -63,75 +58,7 @@ MOST_KNOWN, AT_ONCE = 4000, 1000
 # words of a caption that is compared with: "a man" is near to every word. Not where most captions are names
 _SHORTEST = 4
 _FEWEST_WORDS = 10
-_KEPT = 16
-_NEVER = 2.0  # no cosine is as high
-
-
-@dataclass(frozen=True)
-class Levels:
-    """The cosines from which on a hit of one query is strong, or weak, and the language that this was measured in."""
-
-    strong: float
-    weak: float
-    language: str = ""
-
-    def of(self, cosine: float) -> Relevance:
-        """Returns what a hit with this cosine is worth."""
-        if cosine >= self.strong:
-            return Relevance.STRONG
-        return Relevance.WEAK if cosine >= self.weak else Relevance.NOTHING
-
-    def least(self, wanted: Relevance) -> float:
-        """Returns the cosine that a hit worth this much has at least."""
-        return {Relevance.STRONG: self.strong, Relevance.WEAK: self.weak}.get(wanted, -1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class Gauge:
-    """What was measured of one language in one domain of a release."""
-
-    known: Vectors  # (m, dim) float32 unit rows: captions that the queries are compared with
-    word: Scale  # of queries of one word
-    caption: Scale  # of whole captions
-    words: float  # of a whole caption
-    language: str  # that it was measured in
-    domain: str = ""  # of the pictures, the one that has most captions where several are taken together
-    # whether anything was learned of them: of pictures that stand aside cosines tell nothing
-    learned: bool = True
-
-    def near(self, queries: Vectors) -> NDArray[np.float64]:
-        """Returns (n,) how near the nearest captions are to (n, dim) unit queries: a mean of cosines."""
-        return nearest(queries @ self.known.T)
-
-    def scale(self, text: str) -> Scale:
-        """Returns the scale of a query by its number of words, between that of a word and that of a caption."""
-        long = float(np.clip((len(words_of(text)) - 1) / max(1.0, self.words - 1), 0, 1))
-        return (1 - long) * self.word + long * self.caption
-
-    def levels(self, text: str, query: Vectors) -> Levels:
-        """Returns what the cosines of a query mean: its text, and its (dim,) unit vector."""
-        few, much, low, high, best = self.scale(text).tolist()
-        near = float(self.near(query[None])[0])
-        if near < few:
-            return Levels(_NEVER, best if self.learned else _NEVER, self.language)
-        return Levels(high if near >= much else _NEVER, min(low, high), self.language)
-
-
-@dataclass(frozen=True)
-class Gauges:
-    """What was measured of one language in a release, for each domain or what is like one."""
-
-    each: tuple[Gauge, ...]
-
-    @property
-    def language(self) -> str:
-        """The language that it was measured in."""
-        return self.each[0].language
-
-    def levels(self, text: str, query: Vectors) -> Levels:
-        """Returns what the cosines of a query mean where it has most to say: its text, and its (dim,) unit vector."""
-        found = [gauge.levels(text, query) for gauge in self.each]
-        return Levels(min(one.strong for one in found), min(one.weak for one in found), self.language)
+_KEPT = 16  # languages whose captions are in memory
 
 
 class Calibration:
@@ -155,8 +82,11 @@ class Calibration:
         with self._turn:
             if key not in self._known:
                 self._known[key] = self._kept(snapshot, language)
-                while len(self._known) > _KEPT:
-                    self._known.popitem(last=False)
+            self._known.move_to_end(key)
+            # What is borrowed has the captions of the language that it is borrowed from.
+            own = [one for one, found in self._known.items() if found and found.language == one[1]]
+            for old in own[:-_KEPT]:
+                del self._known[old]
             return self._known[key]
 
     def prepare(self, snapshot: Snapshot) -> None:
@@ -166,35 +96,33 @@ class Calibration:
 
     def _kept(self, snapshot: Snapshot, language: str) -> Gauges | None:
         place = self._folder / f"relevance-{language}-{snapshot.release.id}.npz"
-        with suppress(OSError, ValueError, KeyError), np.load(place, allow_pickle=False) as kept:
-            return Gauges(
-                tuple(
-                    Gauge(
-                        kept[f"known-{n}"].astype(np.float32),
-                        kept[f"word-{n}"],
-                        kept[f"caption-{n}"],
-                        float(words),
-                        language,
-                        str(domain),
-                        bool(learned),
-                    )
-                    for n, (words, domain, learned) in enumerate(
-                        zip(kept["words"], kept["domains"], kept["learned"], strict=True)
-                    )
+        found = read(place, language)
+        if found is not None:
+            return found
+        pairs = self._by_domain(snapshot, language)
+        if pairs:
+            chunks = snapshot.release.manifest.chunks
+            learned = {domain for chunk in chunks for domain in self._catalog.chunk(chunk).domains}
+            measured = (
+                replace(
+                    self._measured(snapshot, language, domain, *both),
+                    learned=not learned or domain in learned,
                 )
+                for domain, both in pairs.items()
             )
-        chunks = snapshot.release.manifest.chunks
-        learned = {domain for chunk in chunks for domain in self._catalog.chunk(chunk).domains}
-        measured = [
-            replace(
-                self._measured(snapshot, language, domain, *both), learned=not learned or domain in learned
-            )
-            for domain, both in self._by_domain(snapshot, language).items()
-        ]
-        if not measured:
-            return self._borrowed(snapshot, language)
-        _write(place, measured)
-        return Gauges(tuple(measured))
+            found = Gauges(tuple(measured))
+            write(place, found)
+            return found
+        base = None if language == BASE_LANGUAGE else self.gauge(snapshot, BASE_LANGUAGE)
+        if base is None or base.language != BASE_LANGUAGE:
+            return None
+        place = self._folder / f"relevance-{language}-as-{BASE_LANGUAGE}-{snapshot.release.id}.npz"
+        found = read(place, language, base)
+        if found is None:
+            found = self._borrowed(snapshot, language, base)
+            if found is not None:
+                write(place, found, base)
+        return found
 
     def _by_domain(self, snapshot: Snapshot, language: str) -> dict[str, tuple[list[Pair], list[str]]]:
         """Returns held-out captions, and those to compare with; domains that have too few join the largest."""
@@ -252,13 +180,10 @@ class Calibration:
         best = snapshot.generation.search(rows, 1, allowed_ids=shown)[0][:, 0]
         return scale_of(nearest(rows @ known.T), best)
 
-    def _borrowed(self, snapshot: Snapshot, language: str) -> Gauges | None:
+    def _borrowed(self, snapshot: Snapshot, language: str, base: Gauges) -> Gauges | None:
         """Returns what was measured in English, lowered for a language that is read less well."""
         sentences = language_captions()
-        if language == BASE_LANGUAGE or language not in sentences:
-            return None
-        base = self.gauge(snapshot, BASE_LANGUAGE)
-        if base is None or base.language != BASE_LANGUAGE:
+        if language not in sentences:
             return None
         english, own = (self._vectors(snapshot, sentences[tag], tag) for tag in (BASE_LANGUAGE, language))
         found = []
@@ -282,10 +207,9 @@ class Calibration:
         return Gauges(tuple(found))
 
     def _pairs(self, snapshot: Snapshot, language: str, split: Split) -> list[Pair]:
-        shown = snapshot.generation.positions.keys() - snapshot.hidden
-        return [
-            pair for pair in self._catalog.pairs(language=language, split=split) if pair.image_id in shown
-        ]
+        known, hidden = snapshot.generation.positions, snapshot.hidden
+        every = self._catalog.pairs(language=language, split=split)
+        return [pair for pair in every if pair.image_id in known and pair.image_id not in hidden]
 
     def _texts(self, snapshot: Snapshot, language: str) -> dict[str, list[str]]:
         """Returns by domain one caption a picture to compare with: a fixed sample, most of which have vectors."""
@@ -311,27 +235,3 @@ class Calibration:
 
     def _vectors(self, snapshot: Snapshot, texts: Sequence[str], language: str) -> Vectors:
         return unit(text_features(snapshot.encoder, texts, language, self._features))
-
-
-def _write(place: Path, measured: Sequence[Gauge]) -> None:
-    """Keeps what was measured, and the newest few beside it; a home that cannot be written to is measured again."""
-    staged = place.with_name(f"{uuid.uuid4().hex}.tmp")
-    with suppress(OSError):
-        place.parent.mkdir(exist_ok=True)
-        with staged.open("wb") as file:
-            rows: dict[str, Any] = {"words": [one.words for one in measured]}
-            rows |= {
-                "domains": [one.domain for one in measured],
-                "learned": [one.learned for one in measured],
-            }
-            for n, gauge in enumerate(measured):
-                rows |= {
-                    f"known-{n}": gauge.known.astype(np.float16),
-                    f"word-{n}": gauge.word,
-                    f"caption-{n}": gauge.caption,
-                }
-            np.savez(file, **rows)
-        staged.replace(place)
-        kept = sorted(place.parent.glob("relevance-*.npz"), key=lambda path: path.stat().st_mtime)
-        for path in kept[:-_KEPT]:
-            path.unlink(missing_ok=True)

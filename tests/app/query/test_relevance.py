@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -15,9 +16,10 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.query.caption_scales import TURNS, are_told, common_words, nearest, read_as, scale_of, words_of
 from app.query.finder import Finder
+from app.query.gauges import Gauge, Gauges
 from app.query.grammar import parse
 from app.query.question import Question
-from app.query.relevance import Calibration, Gauge, Gauges
+from app.query.relevance import Calibration
 from app.query.snapshot import Snapshot
 from ingest.pair import Split
 from tests.app.small_home import small_home
@@ -170,7 +172,9 @@ def test_what_nobody_measured_is_not_said(workspace: Workspace, snapshot: Snapsh
         _find(workspace, snapshot, "dos barcos rojos", language="es", min_relevance=Relevance.WEAK)
 
 
-def test_what_was_measured_is_kept_with_its_release(workspace: Workspace, snapshot: Snapshot) -> None:
+def test_what_was_measured_is_kept_with_its_release(
+    workspace: Workspace, snapshot: Snapshot, caplog: pytest.LogCaptureFixture
+) -> None:
     first = Calibration(workspace).gauge(snapshot, "en")
     place = workspace.home.captions / f"relevance-en-{snapshot.release.id}.npz"
 
@@ -183,10 +187,63 @@ def test_what_was_measured_is_kept_with_its_release(workspace: Workspace, snapsh
     assert [one.words for one in again.each] == [77]  # read, not measured
     assert (again.each[0].known == first.each[0].known).all()
 
-    place.write_bytes(b"half a file")
-    mended = Calibration(workspace).gauge(snapshot, "en")
-    assert mended is not None
-    assert mended.each[0].words == first.each[0].words
+    whole = place.read_bytes()
+    for damaged in (b"half a file", b"", whole[: len(whole) // 2]):
+        place.write_bytes(damaged)
+        caplog.clear()
+        mended = Calibration(workspace).gauge(snapshot, "en")
+        assert mended is not None
+        assert mended.each[0].words == first.each[0].words
+        assert f"{place.name} is damaged and is measured again" in caplog.text
+
+
+def test_what_was_borrowed_is_kept_too_and_borrowed_again_from_other_scales(
+    workspace: Workspace, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = Calibration(workspace).gauge(snapshot, "fr")
+    assert measured is not None
+    borrow = Calibration._borrowed
+    monkeypatch.setattr(Calibration, "_borrowed", None)  # whoever measured would fail
+    later = Calibration(workspace)
+    again, base = later.gauge(snapshot, "fr"), later.gauge(snapshot, "en")
+    assert again is not None
+    assert base is not None
+    for one, kept, lent in zip(measured.each, again.each, base.each, strict=True):
+        assert (kept.language, kept.domain, kept.words) == ("en", one.domain, one.words)
+        assert (kept.word == one.word).all()
+        assert (kept.caption == one.caption).all()
+        assert kept.known is lent.known
+
+    monkeypatch.setattr(Calibration, "_borrowed", borrow)
+    place = workspace.home.captions / f"relevance-en-{snapshot.release.id}.npz"
+    with np.load(place) as english:
+        raised = dict(english) | {"caption-0": english["caption-0"] + 0.01}
+    try:
+        np.savez(place, **raised)
+        other = Calibration(workspace).gauge(snapshot, "fr")
+        assert other is not None
+        assert (other.each[0].caption != measured.each[0].caption).any()
+    finally:
+        place.unlink()
+
+
+def test_files_of_the_newest_releases_stay_however_many_languages_they_have(
+    workspace: Workspace, snapshot: Snapshot
+) -> None:
+    folder = workspace.home.captions
+    Calibration(workspace).prepare(snapshot)
+    for number, release in enumerate(f"r{n}-0000000{n}" for n in (5, 6, 7, 8)):
+        for language in (*(f"a{n}" for n in range(20)), "zh-TW"):
+            file = folder / f"relevance-{language}-{release}.npz"
+            file.write_bytes(b"")
+            os.utime(file, (number, number))  # older than what is measured now
+    (folder / f"relevance-fr-as-en-{snapshot.release.id}.npz").unlink(missing_ok=True)
+
+    Calibration(workspace).gauge(snapshot, "fr")
+
+    left = {file.stem.split("-", 2)[-1][-11:] for file in folder.glob("relevance-*")}
+    assert left == {"r6-00000006", "r7-00000007", "r8-00000008", snapshot.release.id[-11:]}
+    assert len(list(folder.glob("relevance-*-r6-*"))) == 21
 
 
 def test_a_language_without_captions_borrows_from_english(workspace: Workspace, snapshot: Snapshot) -> None:
