@@ -24,13 +24,14 @@ import torch
 from speed_folders import changed_folder, unchanged_folder
 from speed_minute import first_minute, installing
 from speed_parts import bulk_embedding, help_seconds, text_query
+from speed_segments import fifty_more
 from speed_swaps import swaps_under_load
 from speed_timing import ROOT, Measured
 from speed_update import text_only_update
 
 KEPT = ROOT / "benchmarks" / "results" / "speed.json"
 REPORT = ROOT / "docs" / "results" / "speed.md"
-PARTS = ("query", "bulk", "update", "swaps", "help", "rescan", "changes", "install", "minute")
+PARTS = ("query", "bulk", "update", "swaps", "segments", "help", "rescan", "changes", "install", "minute")
 
 
 def main() -> None:
@@ -64,6 +65,7 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
         "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=1 if quick else 3),
         "update": lambda: text_only_update(pairs=1024 // (4 if quick else 1)),
         "swaps": lambda: swaps_under_load(folder, swaps=50 // few, rate=20.0),
+        "segments": lambda: fifty_more(folder, vectors=100_000 // few, rounds=5 // few or 1),
         "help": lambda: help_seconds(5),
         "rescan": lambda: unchanged_folder(folder, pictures=10_000 // few, rounds=15 // few),
         "changes": lambda: changed_folder(

@@ -23,8 +23,8 @@ from app.query.question import Question
 from app.server.security import ANYONE
 from app.server.served import Served
 from app.server.serving import Serving
-from index.generation import write_generation
 from index.vectors import unit_rows
+from index.writing import write_generation
 from ingest.images import decode
 from ingest.limits import DEFAULT_LIMITS
 from model_updates.encoder import IMAGE_BATCH
@@ -43,19 +43,12 @@ QUERIES = (
 
 def text_query(work: Path, *, vectors: int, rounds: int) -> Measured:
     """Times a text query inside the server against the bare encoder call plus the bare FAISS call."""
-    settings = Settings(home=work / "query-home", device="cpu", poll_seconds=3600)
-    weights = work / "random.safetensors"
-    torch.manual_seed(0)
-    model = build_model(ARCHITECTURE)
-    save_file({name: value.contiguous() for name, value in model.state_dict().items()}, weights)
-    update_cycle.initialise(settings, model=ARCHITECTURE, pretrained=str(weights))
-    weights.unlink()
-    with Workspace.open(settings) as workspace:
-        _publish_gallery(workspace, vectors)
+    with Workspace.open(random_home(work, "query-home")) as workspace:
+        publish_gallery(workspace, vectors)
         serving = Serving(workspace)
         serving.start()
         desk, snapshot = Served(serving, ANYONE), serving.snapshot()
-        encoder, index = snapshot.encoder, snapshot.generation.index
+        encoder, index = snapshot.encoder, snapshot.generation.portions[0].segment.index
         tokens = [encoder.tokenize([query]) for query in QUERIES]
 
         def bare(n: int) -> None:
@@ -87,7 +80,19 @@ def text_query(work: Path, *, vectors: int, rounds: int) -> Measured:
     )
 
 
-def _publish_gallery(workspace: Workspace, vectors: int) -> None:
+def random_home(work: Path, name: str) -> Settings:
+    """Makes a home whose encoder has random weights and 512 dimensions."""
+    settings = Settings(home=work / name, device="cpu", poll_seconds=3600)
+    weights = work / "random.safetensors"
+    torch.manual_seed(0)
+    model = build_model(ARCHITECTURE)
+    save_file({name: value.contiguous() for name, value in model.state_dict().items()}, weights)
+    update_cycle.initialise(settings, model=ARCHITECTURE, pretrained=str(weights))
+    weights.unlink()
+    return settings
+
+
+def publish_gallery(workspace: Workspace, vectors: int) -> None:
     """Makes a release live whose generation holds random vectors, with four learned languages."""
     live, record = going_live.live_release(workspace)
     encoder = workspace.open_encoder(record.version)

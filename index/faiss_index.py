@@ -2,7 +2,7 @@
 
 Only kinds that give their vectors back are offered: fast-scan codes crash the process when asked for a
 row (faiss 1.15.1), and a filtered HNSW search finds nothing when few rows are allowed. So filters use
-FAISS's own selector where every row is scanned, and exact products over the allowed rows elsewhere.
+FAISS's own selector where every row is scanned or most are allowed, and exact products over the allowed rows elsewhere.
 """
 
 import threading
@@ -61,12 +61,12 @@ def build(vectors: NDArray[np.float32], factory: str = "Flat") -> FaissIndex:
 
 
 def search(
-    index: FaissIndex, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.int64] | None = None
+    index: FaissIndex, queries: NDArray[np.float32], k: int, *, allowed: NDArray[np.bool_] | None = None
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Finds the positions with the largest inner products.
 
-    `queries` are (q, dim) float32, of unit length. `k` is between 1 and the number of vectors, or of the `allowed`
-    positions, which do not repeat; None allows all.
+    `queries` are (q, dim) float32, of unit length. `k` is between 1 and the number of vectors, or of those that are
+    `allowed`, (n,) of each vector; None allows all.
 
     Returns:
         Scores (q, k) float32, descending, and positions (q, k) int64; -1 where an approximate index
@@ -75,15 +75,23 @@ def search(
     if allowed is None:
         scores, positions = index.search(queries, k)
         return scores, positions
-    if isinstance(index, faiss.IndexFlat | faiss.IndexScalarQuantizer):
-        bitmap = np.zeros(index.ntotal, dtype=np.bool_)
-        bitmap[allowed] = True
-        # Checkers see the generated signatures; at run time faiss wraps them to take arrays and keywords.
-        selector = faiss.IDSelectorBitmap(np.packbits(bitmap, bitorder="little"))  # type: ignore[call-arg, arg-type, unused-ignore]
-        parameters = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg, unused-ignore]
-        scores, positions = index.search(queries, k, params=parameters)
-        return scores, positions
-    return _search_rows(index, queries, k, allowed)
+    is_scanned = isinstance(index, faiss.IndexFlat | faiss.IndexScalarQuantizer)
+    if not is_scanned and 2 * np.count_nonzero(allowed) <= len(allowed):
+        return _search_rows(index, queries, k, np.flatnonzero(allowed))
+    # Checkers see the generated signatures; at run time faiss wraps them to take arrays and keywords.
+    selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[call-arg, arg-type, unused-ignore]
+    parameters = _parameters(index, selector)
+    scores, positions = index.search(queries, k, params=parameters)
+    return scores, positions
+
+
+def _parameters(index: FaissIndex, selector: faiss.IDSelector) -> faiss.SearchParameters:
+    """Returns how an index searches with a selector; what is not named FAISS takes from its defaults."""
+    if isinstance(index, faiss.IndexIVF):
+        return faiss.SearchParametersIVF(sel=selector, nprobe=index.nprobe)  # type: ignore[call-arg, unused-ignore]
+    if isinstance(index, faiss.IndexHNSW):
+        return faiss.SearchParametersHNSW(sel=selector, efSearch=index.hnsw.efSearch)  # type: ignore[attr-defined, no-any-return, unused-ignore]
+    return faiss.SearchParameters(sel=selector)  # type: ignore[call-arg, unused-ignore]
 
 
 def _search_rows(
@@ -116,8 +124,8 @@ def write(index: FaissIndex, path: Path) -> None:
     faiss.write_index(index, str(path))
 
 
-def read(path: Path) -> FaissIndex:
-    """Reads an index file whose checksum the caller has verified.
+def read(path: Path, *, mapped: bool = False) -> FaissIndex:
+    """Reads an index file whose checksum the caller has verified; a mapped one is read where a search comes to it.
 
     No array in a sound file is larger than the file, so a damaged length can not ask for more memory
     than that, in a faiss that has the limit.
@@ -125,15 +133,16 @@ def read(path: Path) -> FaissIndex:
     Raises:
         RuntimeError: FAISS refuses the file.
     """
+    flags = faiss.IO_FLAG_MMAP_IFC if mapped else 0
     setter = getattr(faiss, "set_deserialization_vector_byte_limit", None)
     if setter is None:
-        return faiss.read_index(str(path))
+        return faiss.read_index(str(path), flags)
     # The limit is one global of the library.
     with _read_limit:
         before = faiss.get_deserialization_vector_byte_limit()
         setter(path.stat().st_size)
         try:
-            return faiss.read_index(str(path))
+            return faiss.read_index(str(path), flags)
         finally:
             setter(before)
 

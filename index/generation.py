@@ -1,17 +1,16 @@
-"""One immutable on-disk index over a gallery: FAISS file, ids, manifest.
+"""One immutable on-disk index over a gallery: a list of segments, those of their rows that were taken out, a manifest.
 
 The manifest is written last and names the checksum of every other file, and its own, because FAISS
 reads a rotten file without complaint (299 of 300 damaged bytes in a trial). A folder without a
 manifest is not a generation.
 """
 
-import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeAlias
 
-import faiss
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -22,20 +21,67 @@ from index.errors import (
     GenerationDamaged,
     ResultCountError,
     UnknownIds,
-    VectorError,
 )
-from index.manifest import KIND, SCHEMA, WHAT_TO_DO, Manifest, read_manifest, verify_files, write_manifest
+from index.manifest import WHAT_TO_DO, Manifest, files_of, read_manifest, verify_files
+from index.segment import BASE, Contents, Segment, as_bytes, open_segment, unpack_ids
 from index.vectors import unit_rows
 
-INDEX_FILE = "index.faiss"
-IDS_FILE = "ids.npy"
-ROUTES_FILE = "routes.npy"
-BASE = ""
+TAKEN_OUT_FILE = "taken-out.npy"
 # How the vectors came to be: reused as they are, re-mapped from cached features, all embedded again,
 # only new ones embedded.
 MODES = ("none", "mapped", "full", "delta")
 # A tie at the last place is looked at this far before asking FAISS again for more.
 TIE_MARGIN = 8
+
+Masks: TypeAlias = Sequence[
+    NDArray[np.bool_] | None
+]  # of each segment, the rows that may be found; None for all
+
+
+@dataclass(frozen=True)
+class Portion:
+    """A segment in a generation, less the rows that were taken out of it."""
+
+    segment: Segment
+    number: int  # Its files are called by, in this generation's folder
+    start: int  # Position of its first row among those of all segments
+    live: NDArray[np.bool_] | None = None  # Which rows were not taken out; None when none was
+
+    def __len__(self) -> int:
+        return len(self.segment) if self.live is None else int(self.live.sum())
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """Its rows, in order, but those that were taken out."""
+        return np.arange(len(self.segment)) if self.live is None else np.flatnonzero(self.live)
+
+    @property
+    def ids(self) -> list[str]:
+        """The content ids of its rows."""
+        return unpack_ids(self.segment.ids[self.rows])
+
+    def rows_of(self, ids: NDArray[np.bytes_]) -> NDArray[np.int64]:
+        """Returns the row of each id, -1 where it has none here."""
+        rows = self.segment.rows_of(ids)
+        return rows if self.live is None else np.where(self.live[rows], rows, -1)
+
+    def holding(self, ids: Collection[str]) -> NDArray[np.bool_]:
+        """Returns which rows are of some ids."""
+        rows = self.rows_of(as_bytes(ids))
+        mask = np.zeros(len(self.segment), dtype=np.bool_)
+        mask[rows[rows >= 0]] = True
+        return mask
+
+    def used_routes(self) -> set[str]:
+        """Returns the names of its rows' routes."""
+        return set(np.unique(self.segment.route_names(self.rows)).tolist())
+
+    def contents(self) -> Contents:
+        """Reads its rows back; rounded where the factory quantises."""
+        rows, segment = self.rows, self.segment
+        return Contents(
+            segment.ids[rows], faiss_index.reconstruct(segment.index, rows), segment.route_names(rows)
+        )
 
 
 @dataclass(frozen=True)
@@ -43,25 +89,37 @@ class Generation:
     """A loaded index that search can use from many threads."""
 
     id: str  # The folder's name, for a published generation its id
+    folder: Path
     fingerprint: str  # Of what made the vectors of the base route
     dim: int  # Number of columns
-    ids: list[str]  # Content ids by position
-    index: faiss_index.FaissIndex  # The CPU index
-    gpu_index: faiss_index.FaissIndex | None = None  # Its copy on a GPU, if there is one
+    portions: tuple[Portion, ...]
     # Of what made the vectors of each route, by route; "" is the base route
-    fingerprints: dict[str, str] = field(default_factory=dict)
-    # The route of each content that did not take the base route
-    routes: dict[str, str] = field(default_factory=dict)
+    fingerprints: dict[str, str]
     manifest: Manifest = field(default_factory=dict)  # What the folder says about itself
-    _gpu_turn: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def __len__(self) -> int:
-        return len(self.ids)
+        return sum(len(portion) for portion in self.portions)
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """Content ids in the order of the segments."""
+        return [content_id for portion in self.portions for content_id in portion.ids]
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Position by id."""
-        return {content_id: position for position, content_id in enumerate(self.ids)}
+        """Position by id, among the rows of all segments."""
+        rows = (portion.start + portion.rows for portion in self.portions)
+        return dict(zip(self.ids, np.concatenate([*rows]).tolist(), strict=True))
+
+    @cached_property
+    def routes(self) -> dict[str, str]:
+        """The route of each content that did not take the base route."""
+        found: dict[str, str] = {}
+        for portion in self.portions:
+            names = portion.segment.route_names(portion.rows)
+            rows = portion.rows[names != BASE]
+            found |= zip(unpack_ids(portion.segment.ids[rows]), names[names != BASE].tolist(), strict=True)
+        return found
 
     def require_made_by(self, fingerprint_of: Callable[[str], str]) -> None:
         """Refuses an encoder that did not make this generation.
@@ -98,11 +156,8 @@ class Generation:
         if k < 1:
             raise ResultCountError(f"{k} results were asked for; ask for at least 1.")
         rows = self._query_rows(queries)
-        allowed = None
-        if allowed_ids is not None:
-            known = {self.positions[content_id] for content_id in allowed_ids if content_id in self.positions}
-            allowed = np.array(sorted(known), dtype=np.int64)
-        available = len(self.ids) if allowed is None else len(allowed)
+        allowed = None if allowed_ids is None else [portion.holding(allowed_ids) for portion in self.portions]
+        available = len(self) if allowed is None else sum(int(rows.sum()) for rows in allowed)
         wanted = min(k, available)
         if wanted == 0 or len(rows) == 0:
             return np.empty((len(rows), 0), dtype=np.float32), [[] for _ in rows]
@@ -115,15 +170,19 @@ class Generation:
         Raises:
             UnknownIds: An id is not in this generation.
         """
-        missing = [content_id for content_id in ids if content_id not in self.positions]
-        if missing:
+        asked = as_bytes(ids)
+        found = np.empty((len(ids), self.dim), dtype=np.float32)
+        lacking = np.ones(len(ids), dtype=np.bool_)
+        for portion in self.portions:
+            rows = portion.rows_of(asked)
+            found[rows >= 0] = faiss_index.reconstruct(portion.segment.index, rows[rows >= 0])
+            lacking &= rows < 0
+        if lacking.any():
             raise UnknownIds(
-                f"{len(missing)} of {len(ids)} ids are not in generation {self.id}, {missing[0]!r} first. "
-                "Ask only for ids of its gallery."
+                f"{int(lacking.sum())} of {len(ids)} ids are not in generation {self.id}, "
+                f"{ids[int(lacking.argmax())]!r} first. Ask only for ids of its gallery."
             )
-        return faiss_index.reconstruct(
-            self.index, np.array([self.positions[content_id] for content_id in ids], dtype=np.int64)
-        )
+        return found
 
     def scores_of(self, queries: ArrayLike, ids: Sequence[str]) -> NDArray[np.float32]:
         """Returns the scores of given contents, (q, m) float32, whether or not a search would find them.
@@ -148,7 +207,7 @@ class Generation:
             ) from mismatch
 
     def _search_past_ties(
-        self, queries: NDArray[np.float32], wanted: int, available: int, allowed: NDArray[np.int64] | None
+        self, queries: NDArray[np.float32], wanted: int, available: int, allowed: Masks | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Fetches past the last place until its score drops, so that ties there are settled by id too."""
         fetched = min(available, wanted + TIE_MARGIN)
@@ -160,12 +219,20 @@ class Generation:
             fetched = min(available, fetched * 4)
 
     def _search_once(
-        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.int64] | None
+        self, queries: NDArray[np.float32], k: int, allowed: Masks | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        if self.gpu_index is None or allowed is not None or k > faiss_index.GPU_MOST_NEIGHBOURS:
-            return faiss_index.search(self.index, queries, k, allowed=allowed)
-        with self._gpu_turn:
-            return faiss_index.search(self.gpu_index, queries, k)
+        """Returns the first k of all segments, best first; a vector's score does not depend on its neighbours."""
+        scores, positions = [], []
+        for portion, mask in zip(
+            self.portions, allowed or [portion.live for portion in self.portions], strict=True
+        ):
+            found = portion.segment.search(queries, k, mask)
+            scores.append(found[0])
+            positions.append(np.where(found[1] < 0, -1, found[1] + portion.start))
+        together = np.concatenate(scores, axis=1)
+        order = np.argsort(-together, axis=1, kind="stable")[:, :k]
+        best = np.take_along_axis(together, order, axis=1)
+        return best, np.take_along_axis(np.concatenate(positions, axis=1), order, axis=1)
 
     def _in_stable_order(
         self, scores: NDArray[np.float32], positions: NDArray[np.int64], wanted: int
@@ -174,14 +241,19 @@ class Generation:
         ordered_ids: list[list[str]] = []
         for row, (row_scores, row_positions) in enumerate(zip(scores, positions, strict=True)):
             there = row_positions >= 0
-            # FAISS has them in order; nothing says that it must.
-            order = np.argsort(-row_scores[there], kind="stable")
-            falling = row_scores[there][order]
-            found = [self.ids[position] for position in row_positions[there][order].tolist()]
+            falling, found = row_scores[there], self._ids_at(row_positions[there])
             _settle_ties(found, falling)
             ordered_scores[row, : len(found[:wanted])] = falling[:wanted]
             ordered_ids.append(found[:wanted])
         return ordered_scores, ordered_ids
+
+    def _ids_at(self, positions: NDArray[np.int64]) -> list[str]:
+        own = np.searchsorted([portion.start for portion in self.portions], positions, side="right") - 1
+        found = [
+            self.portions[n].segment.ids[position - self.portions[n].start]
+            for n, position in zip(own.tolist(), positions.tolist(), strict=True)
+        ]
+        return [content_id.decode("ascii") for content_id in found]
 
 
 def _settle_ties(ids: list[str], scores: NDArray[np.float32]) -> None:
@@ -192,63 +264,8 @@ def _settle_ties(ids: list[str], scores: NDArray[np.float32]) -> None:
         ids[first:last] = sorted(ids[first:last])
 
 
-def write_generation(
-    folder: Path,
-    *,
-    fingerprint: str,
-    ids: Sequence[str],
-    vectors: ArrayLike,
-    mode: str,
-    factory: str = "Flat",
-    routes: Mapping[str, str] | None = None,
-    route_fingerprints: Mapping[str, str] | None = None,
-) -> Manifest:
-    """Writes a generation into a folder; `app` publishes the folder afterwards.
-
-    Args:
-        folder: Made when missing; must not hold a generation already.
-        fingerprint: Of what made the vectors of the base route.
-        ids: (n,) content ids, ASCII, distinct; n may be 0.
-        vectors: (n, dim) float32, scaled to unit rows here.
-        mode: How the vectors came to be, one of `MODES`.
-        factory: A FAISS factory string; `"Flat"` is exact.
-        routes: The route of each content whose vector the base route did not make.
-        route_fingerprints: Of what made the vectors of each such route.
-
-    Raises:
-        VectorError: Vectors are not finite or not as many as ids; or the mode is unknown.
-        UnknownIds: An id is empty, repeated or not ASCII.
-        UnknownFactory: The factory is not offered, or needs more vectors.
-    """
-    if mode not in MODES:
-        raise VectorError(f"A generation's mode is one of {', '.join(MODES)}; this one says {mode!r}.")
-    rows = unit_rows(vectors)
-    if len(rows) != len(ids):
-        raise VectorError(f"{len(ids)} ids came with {len(rows)} vectors; each id needs exactly one.")
-    packed_ids = _pack_ids(ids)
-    names, numbers = _pack_routes(ids, routes or {})
-    made_by = {BASE: fingerprint} | {name: (route_fingerprints or {})[name] for name in names[1:]}
-    folder.mkdir(parents=True, exist_ok=True)
-    faiss_index.write(faiss_index.build(rows, factory), folder / INDEX_FILE)
-    np.save(folder / IDS_FILE, packed_ids, allow_pickle=False)
-    np.save(folder / ROUTES_FILE, numbers, allow_pickle=False)
-    manifest: Manifest = {
-        "schema": SCHEMA,
-        "kind": KIND,
-        "fingerprint": fingerprint,
-        "routes": names,
-        "fingerprints": made_by,
-        "count": len(ids),
-        "dim": rows.shape[1],
-        "mode": mode,
-        "factory": factory,
-        "faiss": faiss.__version__,
-    }
-    return write_manifest(folder, manifest, (INDEX_FILE, IDS_FILE, ROUTES_FILE))
-
-
 def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False) -> Generation:
-    """Loads a generation, whose id is the folder's name, after checking every byte of it.
+    """Loads a generation, whose id is the folder's name, after checking every byte of it that is not held already.
 
     Without `verify` the manifest's own checksum is the only one that is checked. A GPU is used where faiss and the
     machine have one.
@@ -257,73 +274,53 @@ def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False)
         GenerationDamaged: A file is missing, changed, a git-LFS pointer, or disagrees with the manifest.
     """
     manifest = read_manifest(folder)
-    if verify:
-        verify_files(folder, manifest)
-    try:
-        ids = _unpack_ids(np.load(folder / IDS_FILE, allow_pickle=False))
-        index = faiss_index.read(folder / INDEX_FILE)
-        numbers = _read_route_numbers(folder, manifest)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise GenerationDamaged(f"Generation {folder.name} cannot be read: {error}. {WHAT_TO_DO}") from error
-    found = (index.ntotal, len(ids), index.d)
-    expected = (manifest["count"], manifest["count"], manifest["dim"])
-    if found != expected:
-        raise GenerationDamaged(
-            f"Generation {folder.name} should hold {expected[0]} vectors of {expected[2]} dimensions; "
-            f"found {found[0]} vectors, {found[1]} ids, {found[2]} dimensions. {WHAT_TO_DO}"
-        )
-    if numbers is not None and len(numbers) != len(ids):
-        raise GenerationDamaged(
-            f"Generation {folder.name} has {len(numbers)} routes for {len(ids)} vectors. {WHAT_TO_DO}"
-        )
-    return Generation(
+    taken_out = _taken_out(folder, manifest, verify=verify)
+    portions: list[Portion] = []
+    start = 0
+    for said in _segments(manifest):
+        segment = open_segment(folder, manifest, said, verify=verify, use_gpu=use_gpu)
+        own = taken_out[(taken_out >= start) & (taken_out < start + len(segment))] - start
+        live = np.ones(len(segment), dtype=np.bool_)
+        live[own] = False
+        portions.append(Portion(segment, said["number"], start, live if len(own) else None))
+        start += len(segment)
+    generation = Generation(
         id=folder.name,
+        folder=folder,
         fingerprint=str(manifest["fingerprint"]),
-        dim=index.d,
-        ids=ids,
-        index=index,
+        dim=portions[0].segment.index.d,
+        portions=tuple(portions),
         fingerprints=_fingerprints(manifest),
-        routes=_routes(manifest, ids, numbers),
-        gpu_index=faiss_index.clone_to_gpu(index) if use_gpu else None,
         manifest=manifest,
     )
+    found = (len(generation), *(portion.segment.index.d for portion in portions))
+    if found != (manifest["count"], *(manifest["dim"] for _ in portions)):
+        raise GenerationDamaged(
+            f"Generation {folder.name} should hold {manifest['count']} vectors of {manifest['dim']} dimensions; "
+            f"found {found[0]} vectors of {generation.dim}. {WHAT_TO_DO}"
+        )
+    return generation
 
 
-def _pack_ids(ids: Sequence[str]) -> NDArray[np.bytes_]:
-    """Fixed-width bytes, so that the file needs no pickle. numpy drops trailing NULs, hence the checks."""
-    if len(set(ids)) != len(ids):
-        raise UnknownIds(f"{len(ids) - len(set(ids))} ids occur more than once; an id has one vector.")
-    for content_id in ids:
-        if not content_id or not content_id.isascii() or "\0" in content_id:
-            raise UnknownIds(f"{content_id!r} cannot be an id: ids are non-empty ASCII text without NUL.")
-    width = max((len(content_id) for content_id in ids), default=1)
-    return np.array([content_id.encode("ascii") for content_id in ids], dtype=f"S{width}")
+def _segments(manifest: Manifest) -> list[dict[str, Any]]:
+    """What a manifest says of each segment; one from before there were segments is of one."""
+    listed = manifest.get("segments")
+    if isinstance(listed, list):
+        return listed
+    return [{"number": 1, **{name: manifest.get(name) for name in ("count", "factory", "routes")}}]
 
 
-def _unpack_ids(packed: NDArray[np.bytes_]) -> list[str]:
-    return [content_id.decode("ascii") for content_id in packed.tolist()]
-
-
-def _pack_routes(ids: Sequence[str], routes: Mapping[str, str]) -> tuple[list[str], NDArray[np.uint16]]:
-    """The names of the routes in use, the base route first, and the number of each content's route."""
-    names = [BASE, *sorted({routes[content_id] for content_id in ids if content_id in routes} - {BASE})]
-    number = {name: n for n, name in enumerate(names)}
-    return names, np.array([number[routes.get(content_id, BASE)] for content_id in ids], dtype=np.uint16)
-
-
-def _read_route_numbers(folder: Path, manifest: Manifest) -> NDArray[np.uint16] | None:
-    """The number of each content's route; None in a folder from before there were routes."""
-    if "routes" not in manifest:
-        return None
-    numbers: NDArray[np.uint16] = np.load(folder / ROUTES_FILE, allow_pickle=False)
-    return numbers
-
-
-def _routes(manifest: Manifest, ids: Sequence[str], numbers: NDArray[np.uint16] | None) -> dict[str, str]:
-    names = manifest.get("routes")
-    if numbers is None or not isinstance(names, list):
-        return {}
-    return {ids[int(n)]: str(names[int(numbers[n])]) for n in np.flatnonzero(numbers)}
+def _taken_out(folder: Path, manifest: Manifest, *, verify: bool) -> NDArray[np.int64]:
+    """The positions of rows that were taken out, among the rows of all segments."""
+    if TAKEN_OUT_FILE not in files_of(folder, manifest):
+        return np.empty(0, dtype=np.int64)
+    if verify:
+        verify_files(folder, manifest, [TAKEN_OUT_FILE])
+    try:
+        positions: NDArray[np.int64] = np.load(folder / TAKEN_OUT_FILE, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise GenerationDamaged(f"Generation {folder.name} cannot be read: {error}. {WHAT_TO_DO}") from error
+    return positions
 
 
 def _fingerprints(manifest: Manifest) -> dict[str, str]:

@@ -6,7 +6,7 @@ single changed byte anywhere in the folder is found.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,14 +16,21 @@ Manifest: TypeAlias = dict[str, object]
 
 FILE_NAME = "manifest.json"
 KIND = "generation"
-SCHEMA = 1
+SCHEMA = 2  # 1 had no segments
 WHAT_TO_DO = "Restore this folder from a backup, or embed the gallery again."
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 
-def write_manifest(folder: Path, facts: Manifest, file_names: Iterable[str]) -> Manifest:
-    """Writes the manifest of a folder whose other files are complete; returns the facts with `files` and `checksum`."""
-    manifest = facts | {"files": {name: _describe(folder / name) for name in file_names}}
+def write_manifest(
+    folder: Path, facts: Manifest, file_names: Iterable[str], described: Mapping[str, object] | None = None
+) -> Manifest:
+    """Writes the manifest of a folder whose other files are complete; returns the facts with `files` and `checksum`.
+
+    Of other files, `described` is what the manifest of the folder says that they came from.
+    """
+    manifest = facts | {
+        "files": {name: _describe(folder / name) for name in file_names} | dict(described or {})
+    }
     manifest["checksum"] = _checksum(manifest)
     (folder / FILE_NAME).write_bytes(_encode(manifest))
     return manifest
@@ -57,7 +64,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise GenerationDamaged(
             f"The manifest of generation {folder.name} fails its own checksum. {WHAT_TO_DO}"
         )
-    if manifest.get("kind") != KIND or manifest.get("schema") != SCHEMA:
+    if manifest.get("kind") != KIND or manifest.get("schema") not in (1, SCHEMA):
         raise GenerationDamaged(
             f"{folder.name} holds a {manifest.get('kind')} in schema {manifest.get('schema')}; "
             f"this program reads a {KIND} in schema {SCHEMA}. Use the program version that wrote it."
@@ -65,17 +72,27 @@ def read_manifest(folder: Path) -> Manifest:
     return manifest
 
 
-def verify_files(folder: Path, manifest: Manifest) -> None:
-    """Reads every file that a manifest vouches for.
+def files_of(folder: Path, manifest: Manifest) -> dict[str, dict[str, object]]:
+    """Returns what a manifest says of each file of its folder.
 
     Raises:
-        GenerationDamaged: A file is missing, changed or a git-LFS pointer.
+        GenerationDamaged: It lists none.
     """
     files = manifest.get("files")
     if not isinstance(files, dict):
         raise GenerationDamaged(f"The manifest of generation {folder.name} lists no files. {WHAT_TO_DO}")
-    for name, expected in files.items():
-        path = folder / str(name)
+    return files
+
+
+def verify_files(folder: Path, manifest: Manifest, names: Iterable[str]) -> None:
+    """Reads some of the files that a manifest vouches for.
+
+    Raises:
+        GenerationDamaged: A file is missing, changed or a git-LFS pointer.
+    """
+    for name in names:
+        expected = files_of(folder, manifest)[name]
+        path = folder / name
         try:
             with path.open("rb") as file:
                 _refuse_lfs_pointer(folder, name, file.read(len(LFS_POINTER)))

@@ -123,7 +123,9 @@ class Shelf:
             twin = held.get((size, digest))
             try:
                 # What is on the shelf may have rotted since; then this copy is the sound one, and stays.
-                if twin is None or not filecmp.cmp(twin, staged / name, shallow=False):
+                if twin is None or twin.samefile(staged / name):
+                    continue
+                if not filecmp.cmp(twin, staged / name, shallow=False):
                     continue
                 fresh = staged / f"{name}{_SHARED}"
                 self._files.link(twin, fresh)

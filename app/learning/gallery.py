@@ -21,17 +21,20 @@ from app.learning.outcomes import Tell, say_nothing
 from app.learning.routes import picture_routes
 from app.learning.untaught import Learned, untaught_routes
 from index.agreement import agreement
-from index.generation import Generation, write_generation
+from index.faiss_index import reconstruct
+from index.generation import Generation
+from index.segment import Segment
 from index.vectors import unit_rows
+from index.writing import contents_of, fitting, grow_generation
 from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.features import image_features
 from model_updates.inserts import BASE
 
 SAMPLED_QUERIES = 64
+TIMED_QUERIES = 8
 WORST_AGREEMENT = 0.99
 SLOWEST_QUERY_SECONDS = 1.0
-SMALLEST_APPROXIMATE = 10_000  # pictures; exact search among fewer takes well under a millisecond
 COMPARED = 32  # pictures whose vectors are looked at; a mix-up of a tenth is then missed 3 times in 100
 SAME_VECTOR = 0.99  # a cosine; rounding and quantised codes stay above it, other pictures below
 
@@ -76,30 +79,27 @@ def embed_gallery(
     used = {BASE: encoder.image_fingerprint()} | {
         route: encoder.image_fingerprint(route) for route in sorted(set(routes.values()))
     }
-    if previous is not None and (previous.ids, previous.routes, previous.fingerprints) == (ids, routes, used):
+    fresh = _fresh(previous, ids, routes, used)
+    gone = set() if previous is None else set(previous.ids).difference(ids)
+    if previous is not None and not fresh and not gone and previous.fingerprints == used:
         return PublishedGeneration(previous.id, "none", 0)
+    grown, added = (previous, fresh) if _can_grow(workspace, previous, ids, fresh) else (None, ids)
     raw = image_features(
-        encoder,
-        ids,
-        workspace.load_image,
-        workspace.features,
-        routes=routes,
-        progress=progress,
+        encoder, added, workspace.load_image, workspace.features, routes=routes, progress=progress
     )
     # Measuring also embeds held-out pictures that are in no gallery.
-    embedded_images = min(encoder.image_forwards - forwards, _changed(previous, ids, routes, used))
+    embedded_images = min(encoder.image_forwards - forwards, len(fresh))
     mode = _mode(previous, ids, used, embedded_images)
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
     try:
-        write_generation(
+        grow_generation(
             staged,
-            fingerprint=used[BASE],
-            ids=ids,
-            vectors=unit_rows(raw),
+            grown,
+            contents_of(added, unit_rows(raw), routes),
+            fingerprints=used,
             mode=mode,
-            factory=workspace.settings.index if len(ids) >= SMALLEST_APPROXIMATE else "Flat",
-            routes=routes,
-            route_fingerprints=used,
+            factory=workspace.settings.index,
+            taken_out=gone,
         )
         generation = workspace.releases.publish_generation(staged)
     finally:
@@ -109,18 +109,31 @@ def embed_gallery(
     )
 
 
-def _changed(
-    previous: Generation | None, ids: Sequence[str], routes: Mapping[str, str], used: Mapping[str, str]
-) -> int:
-    """Returns how many pictures are new or on a route that another tower or insert made before."""
+def _can_grow(
+    workspace: Workspace, previous: Generation | None, ids: Sequence[str], fresh: Sequence[str]
+) -> bool:
+    """Whether most stays, in the kind of index that is asked for."""
     if previous is None:
-        return len(ids)
-    positions, before = previous.positions, previous.fingerprints
-    return sum(
-        image_id not in positions
-        or before.get(previous.routes.get(image_id, BASE)) != used[routes.get(image_id, BASE)]
+        return False
+    kind = fitting(workspace.settings.index, len(ids))
+    return previous.manifest["factory"] == kind and 2 * len(fresh) <= len(ids)
+
+
+def _fresh(
+    previous: Generation | None, ids: Sequence[str], routes: Mapping[str, str], used: Mapping[str, str]
+) -> Sequence[str]:
+    """Returns the pictures that are new, or on a route that they did not take or that something else made before."""
+    if previous is None:
+        return ids
+    positions, taken, before = previous.positions, previous.routes, previous.fingerprints
+    moved = {route for route, fingerprint in used.items() if before.get(route) != fingerprint}
+    return [
+        image_id
         for image_id in ids
-    )
+        if (route := routes.get(image_id, BASE)) in moved
+        or image_id not in positions
+        or taken.get(image_id, BASE) != route
+    ]
 
 
 def _mode(previous: Generation | None, ids: Sequence[str], used: Mapping[str, str], embedded: int) -> str:
@@ -130,14 +143,21 @@ def _mode(previous: Generation | None, ids: Sequence[str], used: Mapping[str, st
 
 
 def require_own(
-    workspace: Workspace, generation: Generation, encoder: Encoder, wanted: Sequence[str] = ()
+    workspace: Workspace,
+    generation: Generation,
+    encoder: Encoder,
+    wanted: Sequence[str] = (),
+    before: Generation | None = None,
 ) -> dict[str, float]:
-    """Runs the integrity gate on a generation, whose vectors must be those that the encoder gives."""
+    """Runs the integrity gate on a generation, whose vectors must be those that the encoder gives.
+
+    What it shares with the one `before` was looked at when that was published.
+    """
 
     def expected(ids: Sequence[str]) -> Vectors:
         return embedded(workspace, encoder, ids, generation.routes)
 
-    return require_sound(generation, encoder, wanted, expected)
+    return require_sound(generation, encoder, wanted, expected, before)
 
 
 def embedded(
@@ -152,12 +172,13 @@ def require_sound(
     generation: Generation,
     encoder: Encoder,
     wanted: Sequence[str],
-    expected: Callable[[Sequence[str]], Vectors] | None = None,
+    expected: Callable[[Sequence[str]], Vectors],
+    before: Generation | None = None,
 ) -> dict[str, float]:
     """Runs the integrity gate on a generation loaded cold, which must hold `wanted`, and returns its figures.
 
-    `expected` gives the vectors that pictures must have, whatever the generation says; a reader has none, and trusts
-    what was checked before it went live.
+    `expected` gives the vectors that pictures must have, whatever the generation says. A reader trusts what was checked
+    before it went live.
 
     Raises:
         ReleaseDamaged: another tower made it, pictures are missing or have the vectors of others, it disagrees with
@@ -171,20 +192,20 @@ def require_sound(
         )
     if not len(generation):
         return {"coverage": 1.0, "agreement": 1.0, "query_seconds": 0.0}
-    if expected is not None:
-        _require_own_vectors(generation, expected)
+    known = set() if before is None else {portion.segment for portion in before.portions}
+    added = [portion for portion in generation.portions if portion.segment not in known]
+    _require_own_vectors(generation, [one for portion in added for one in portion.ids], expected)
     queries = sample_queries(generation)
-    vectors = generation.vectors(generation.ids)
-    agreed = agreement(generation.index, vectors, queries, 10)
+    agreed = min((_agreement(portion.segment, queries) for portion in added), default=1.0)
     if agreed < WORST_AGREEMENT:
         raise ReleaseDamaged(
             f"generation {generation.id} agrees with exact search on {100 * agreed:.1f} % of answers; "
             f"at least {100 * WORST_AGREEMENT:.0f} % are needed"
         )
     started = time.monotonic()
-    for query in queries:
+    for query in queries[:TIMED_QUERIES]:
         generation.search(query[None], 10)
-    seconds = (time.monotonic() - started) / len(queries)
+    seconds = (time.monotonic() - started) / len(queries[:TIMED_QUERIES])
     if seconds > SLOWEST_QUERY_SECONDS:
         raise ReleaseDamaged(
             f"generation {generation.id} takes {seconds:.2f} s a query; that is too slow to serve"
@@ -192,16 +213,23 @@ def require_sound(
     return {"coverage": 1.0, "agreement": agreed, "query_seconds": seconds}
 
 
-def _require_own_vectors(generation: Generation, expected: Callable[[Sequence[str]], Vectors]) -> None:
+def _agreement(segment: Segment, queries: Vectors) -> float:
+    return agreement(segment.index, reconstruct(segment.index, np.arange(len(segment))), queries, 10)
+
+
+def _require_own_vectors(
+    generation: Generation, ids: Sequence[str], expected: Callable[[Sequence[str]], Vectors]
+) -> None:
     """Compares some vectors with those the encoder gives: an index agrees with itself, right or wrong."""
-    step = max(1, len(generation) // COMPARED)
-    ids = list(generation.ids[::step])
-    cosines = np.einsum("nd,nd->n", generation.vectors(ids), expected(ids))
+    compared = ids[:: max(1, len(ids) // COMPARED)]
+    if not compared:
+        return
+    cosines = np.einsum("nd,nd->n", generation.vectors(compared), expected(compared))
     wrong = int((cosines < SAME_VECTOR).sum())
     if wrong:
         raise ReleaseDamaged(
-            f"generation {generation.id} has other vectors than its encoder gives for {wrong} of {len(ids)} pictures "
-            "that were compared; build it again"
+            f"generation {generation.id} has other vectors than its encoder gives for {wrong} of {len(compared)} "
+            "pictures that were compared; build it again"
         )
 
 

@@ -111,6 +111,8 @@ def publish_base(
 ) -> str:
     """Publishes the first release of a home, its gallery embedded by the base encoder, and returns its id."""
     embedded = gallery.embed_gallery(workspace, encoder, previous=None)
+    opened = workspace.open_generation(embedded.generation)
+    gallery.require_own(workspace, opened, encoder, workspace.catalog.gallery_ids())
     return workspace.releases.publish_release(
         ReleaseManifest(
             version=version,
@@ -126,7 +128,7 @@ def publish_base(
 
 def publish_pictures(workspace: Workspace, record: ReleaseRecord, embedded: PublishedGeneration) -> str:
     """Publishes a release of the same version with more pictures, and returns its id."""
-    figures = _require_sound(workspace, embedded.generation, workspace.open_encoder(record.version))
+    figures = _require_sound(workspace, embedded.generation, workspace.open_encoder(record.version), record)
     return workspace.releases.publish_release(
         record.manifest.successor(
             record.id,
@@ -162,7 +164,7 @@ def publish_taught(
     """Publishes a candidate's release with its report, once its index is sound; returns the outcome with its id."""
     lesson, outcome, gate = judged.lesson, judged.outcome, judged.gate
     progress(Stage("index", phrase("checking generation {generation}", generation=embedded.generation)))
-    figures = _require_sound(workspace, embedded.generation, judged.candidate)
+    figures = _require_sound(workspace, embedded.generation, judged.candidate, record)
     mode = embedded.mode if embedded.moved else "none"
     progress(Stage("release", phrase("publishing the release")))
     release = workspace.releases.publish_release(
@@ -202,6 +204,8 @@ def publish_taught(
     )
 
 
-def _require_sound(workspace: Workspace, generation: str, encoder: Encoder) -> dict[str, float]:
-    opened = workspace.open_generation(generation)
-    return gallery.require_own(workspace, opened, encoder, workspace.catalog.gallery_ids())
+def _require_sound(
+    workspace: Workspace, generation: str, encoder: Encoder, before: ReleaseRecord
+) -> dict[str, float]:
+    opened, known = workspace.open_generation(generation), workspace.open_generation(before.generation)
+    return gallery.require_own(workspace, opened, encoder, workspace.catalog.gallery_ids(), known)

@@ -23,8 +23,9 @@ from app.desk.hits import FoundCaption
 from app.home.workspace import Workspace
 from app.query.snapshot import Snapshot, Vectors
 from index.errors import IndexingError
-from index.generation import Generation, load_generation, write_generation
+from index.generation import Generation, load_generation
 from index.vectors import unit_rows
+from index.writing import write_generation
 from ingest.captions import normalise_language
 from ingest.sentence import phrase
 from model_updates.features import TEXT, text_features, text_id

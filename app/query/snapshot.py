@@ -22,7 +22,6 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
 from app.language.reading import read
-from app.learning.gallery import require_sound
 from app.query.reranking import FIRST, Reranker
 from index.errors import IndexingError
 from index.generation import Generation
@@ -80,7 +79,8 @@ class Snapshot:
         record = workspace.releases.release(release_id or commit.release).require_kept()
         encoder = workspace.open_encoder(record.version)
         generation = workspace.open_generation(record.generation)
-        require_sound(generation, encoder, [])
+        # What else is to be checked of an index was, before its release was published.
+        generation.require_made_by(encoder.image_fingerprint)
         learned = record.manifest.languages or (BASE_LANGUAGE,)
         warm_up(learned, encoder.profiles)
         number = commit.number if record.id == commit.release else 0

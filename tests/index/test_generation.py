@@ -17,9 +17,10 @@ from index.errors import (
     UnknownIds,
     VectorError,
 )
-from index.generation import TIE_MARGIN, Generation, load_generation, write_generation
+from index.generation import TIE_MARGIN, Generation, load_generation
 from index.manifest import write_manifest
 from index.vectors import unit_rows
+from index.writing import write_generation
 
 TOWER = "f" * 64
 
@@ -181,7 +182,8 @@ def test_each_content_keeps_its_route_and_each_route_its_fingerprint(tmp_path: P
 def test_a_generation_from_before_there_were_routes_took_the_base_route(tmp_path: Path) -> None:
     write_generation(tmp_path / "g1", fingerprint=TOWER, ids=["a"], vectors=np.eye(1, 8), mode="full")
     manifest = json.loads((tmp_path / "g1" / "manifest.json").read_text())
-    old = {k: v for k, v in manifest.items() if k not in {"routes", "fingerprints", "files", "checksum"}}
+    later = {"segments", "fingerprints", "files", "checksum"}
+    old = {k: v for k, v in manifest.items() if k not in later} | {"schema": 1}
     (tmp_path / "g1" / "routes.npy").unlink()
     write_manifest(tmp_path / "g1", old, ("index.faiss", "ids.npy"))
     generation = load_generation(tmp_path / "g1")
@@ -286,12 +288,12 @@ def test_a_manifest_of_a_newer_schema_is_refused(tmp_path: Path) -> None:
     made(folder, random_rows(2))
     manifest = json.loads((folder / "manifest.json").read_bytes())
     del manifest["checksum"]
-    manifest["schema"] = 2
+    manifest["schema"] = 3
     text = json.dumps(manifest, indent=2, sort_keys=True) + "\n"
     manifest["checksum"] = hashlib.sha256(text.encode()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
 
-    with pytest.raises(GenerationDamaged, match="schema 2; this program reads a generation in schema 1"):
+    with pytest.raises(GenerationDamaged, match="schema 3; this program reads a generation in schema 2"):
         load_generation(folder)
 
 

@@ -19,8 +19,8 @@ from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live
 from index import faiss_index
-from index.generation import IDS_FILE, INDEX_FILE, ROUTES_FILE
-from index.manifest import read_manifest, write_manifest
+from index.manifest import files_of, read_manifest, write_manifest
+from index.segment import INDEX_FILE
 from tests.app.small_home import copy_of, small_home
 from tests.ingest.material import picture
 
@@ -118,8 +118,9 @@ def test_vectors_that_nothing_can_be_compared_with_are_found(
             shutil.copytree(settings.home / "generations" / generation.id, settings.home / "staging/g")
         )
         faiss_index.write(faiss_index.build(rows, "Flat"), staged / INDEX_FILE)
-        facts = {k: v for k, v in read_manifest(staged).items() if k not in ("files", "checksum")}
-        write_manifest(staged, facts, (INDEX_FILE, IDS_FILE, ROUTES_FILE))
+        before = read_manifest(staged)
+        facts = {k: v for k, v in before.items() if k not in ("files", "checksum")}
+        write_manifest(staged, facts, files_of(staged, before))
         name = workspace.releases.publish_generation(staged)
         release = workspace.releases.publish_release(record.manifest.successor(record.id, generation=name))
         workspace.releases.commit(release, parent=live.number, reason="promote", why="test", by="test")

@@ -14,7 +14,9 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.gallery import Vectors
-from index.generation import Generation, write_generation
+from index import writing
+from index.generation import Generation
+from index.writing import write_generation
 from model_updates.encoder import Encoder
 from tests.app.small_home import copy_of, small_home
 
@@ -64,7 +66,7 @@ def test_vectors_of_other_pictures_are_found(workspace: Workspace, kind: str) ->
 def test_a_generation_that_lacks_pictures_is_refused(workspace: Workspace) -> None:
     encoder, generation = live(workspace)
     with pytest.raises(ReleaseDamaged, match="lacks 1 of"):
-        gallery.require_sound(generation, encoder, [*workspace.catalog.gallery_ids(), "f" * 64])
+        gallery.require_own(workspace, generation, encoder, [*workspace.catalog.gallery_ids(), "f" * 64])
 
 
 def test_a_large_gallery_gets_the_kind_of_index_that_the_settings_name(
@@ -74,10 +76,10 @@ def test_a_large_gallery_gets_the_kind_of_index_that_the_settings_name(
     workspace.settings = workspace.settings.model_copy(update={"index": "HNSW16"})
     exact = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=None).generation)
     assert exact.manifest["factory"] == "Flat", "too small for anything else"
-    monkeypatch.setattr(gallery, "SMALLEST_APPROXIMATE", 10)
+    monkeypatch.setattr(writing, "EXACT_BELOW", 10)
     made = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=None).generation)
     assert made.manifest["factory"] == "HNSW16"
-    figures = gallery.require_sound(made, encoder, workspace.catalog.gallery_ids())
+    figures = gallery.require_own(workspace, made, encoder, workspace.catalog.gallery_ids())
     assert figures["agreement"] >= gallery.WORST_AGREEMENT
 
 

@@ -21,7 +21,8 @@ from app.query.finder import Finder
 from app.query.parts import encode
 from app.query.question import Question
 from app.query.snapshot import SHALLOWEST, LiveSnapshot, Snapshot, ranked, read_query
-from index.generation import load_generation, write_generation
+from index.generation import load_generation
+from index.writing import write_generation
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from model_updates.encoder import Encoder
@@ -125,6 +126,8 @@ def test_the_server_swaps_to_a_new_commit_and_old_answers_stay_whole(
     assert live.refresh() is True
     assert live.current.commit == before.commit + 1
     assert len(live.current.generation) == len(before.generation) + 4
+    shared = [one.generation.portions[0].segment for one in (before, live.current)]
+    assert shared[0] is shared[1], "what is served already is not opened again"
     assert old_answer.release == before.release.id
 
 
@@ -136,7 +139,7 @@ def test_a_damaged_newer_release_is_not_served(workspace: Workspace, tmp_path: P
     )
     assert outcome.commit is not None
     record = workspace.releases.release(outcome.commit.release)
-    damaged = workspace.home.generations / record.generation / "index.faiss"
+    damaged = workspace.home.generations / record.generation / "index-2.faiss"
     data = bytearray(damaged.read_bytes())
     data[len(data) // 2] ^= 1
     damaged.chmod(0o644)

@@ -1,0 +1,174 @@
+"""One immutable piece of a generation: vectors that came together, with their ids and routes.
+
+Generations share segments. A process opens each once: its bytes are compared with the manifest's checksums, its files
+are mapped, and whoever opens another generation that has it is given the one that is held.
+"""
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from index import faiss_index
+from index.errors import GenerationDamaged, UnknownIds
+from index.manifest import WHAT_TO_DO, Manifest, files_of, verify_files
+
+INDEX_FILE = "index.faiss"
+IDS_FILE = "ids.npy"
+ROUTES_FILE = "routes.npy"
+BASE = ""
+
+_held: WeakValueDictionary[tuple[object, ...], "Segment"] = WeakValueDictionary()
+_opening = threading.Lock()
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """An opened segment, which many threads and generations use; two are the same when they are one object."""
+
+    facts: Mapping[str, Any]  # What a manifest says of it, but its number
+    ids: NDArray[np.bytes_]  # Of each row
+    index: faiss_index.FaissIndex  # Of its rows, on the CPU
+    routes: NDArray[np.uint16] | None  # Of each row, a place in the facts' routes; None before there were any
+    gpu_index: faiss_index.FaissIndex | None = None  # A copy on a GPU, if there is one
+    _gpu_turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
+        """The ids in their order, and the row of each."""
+        order = np.argsort(self.ids, kind="stable")
+        return self.ids[order], order
+
+    def rows_of(self, ids: NDArray[np.bytes_]) -> NDArray[np.int64]:
+        """Returns the row of each id, -1 where it has none here."""
+        names, order = self._sorted
+        if not len(names):
+            return np.full(len(ids), -1, dtype=np.int64)
+        places = np.minimum(np.searchsorted(names, ids), len(names) - 1)
+        return np.where(names[places] == ids, order[places], -1)
+
+    def search(
+        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Finds rows as `faiss_index.search` does; `k` may be larger than what there is."""
+        k = min(k, len(self) if allowed is None else int(allowed.sum()))
+        if k == 0:
+            nothing = (len(queries), 0)
+            return np.empty(nothing, dtype=np.float32), np.empty(nothing, dtype=np.int64)
+        if self.gpu_index is None or allowed is not None or k > faiss_index.GPU_MOST_NEIGHBOURS:
+            return faiss_index.search(self.index, queries, k, allowed=allowed)
+        with self._gpu_turn:
+            return faiss_index.search(self.gpu_index, queries, k)
+
+    def route_names(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
+        """Returns the route of each of some rows."""
+        if self.routes is None:
+            return np.full(len(rows), BASE)
+        return np.array(self.facts["routes"])[self.routes[rows]]
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a segment is written of: (n,) ids, (n, dim) float32 vectors as they are stored, (n,) names of routes."""
+
+    ids: NDArray[np.bytes_]
+    vectors: NDArray[np.float32]
+    routes: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def file_names(number: int) -> tuple[str, str, str]:
+    """Returns the names of a segment's files; the first has those of generations from before there were segments."""
+    names = (INDEX_FILE, IDS_FILE, ROUTES_FILE)
+    return names if number == 1 else tuple(name.replace(".", f"-{number}.") for name in names)  # type: ignore[return-value]
+
+
+def write_segment(folder: Path, number: int, contents: Contents, factory: str) -> dict[str, Any]:
+    """Writes the files of a segment and returns what a manifest says of it.
+
+    Raises:
+        UnknownFactory: The factory is not offered, or needs more vectors.
+    """
+    index_file, ids_file, routes_file = (folder / name for name in file_names(number))
+    faiss_index.write(faiss_index.build(contents.vectors, factory), index_file)
+    names, numbers = np.unique(contents.routes, return_inverse=True)
+    np.save(ids_file, contents.ids, allow_pickle=False)
+    np.save(routes_file, numbers.astype(np.uint16), allow_pickle=False)
+    return {"number": number, "count": len(contents), "factory": factory, "routes": names.tolist()}
+
+
+def open_segment(
+    folder: Path, manifest: Manifest, said: Mapping[str, Any], *, verify: bool, use_gpu: bool
+) -> Segment:
+    """Returns a segment of a generation's folder: the one that is held, or its files mapped after every byte was read.
+
+    `said` is what the manifest says of it. Without `verify` nothing is read and nothing is held.
+
+    Raises:
+        GenerationDamaged: A file is missing, changed, a git-LFS pointer, or disagrees with the manifest.
+    """
+    facts = {name: value for name, value in said.items() if name != "number"}
+    listed = files_of(folder, manifest)
+    names = [name for name in file_names(said["number"]) if name in listed]
+    if not verify:
+        return _read(folder, said, facts, use_gpu)
+    key = (*(str(listed[name]) for name in names), repr(facts), use_gpu)
+    with _opening:
+        held = _held.get(key)
+        if held is None:
+            verify_files(folder, manifest, names)
+            held = _held[key] = _read(folder, said, facts, use_gpu)
+        return held
+
+
+def _read(folder: Path, said: Mapping[str, Any], facts: Mapping[str, Any], use_gpu: bool) -> Segment:
+    index_file, ids_file, routes_file = (folder / name for name in file_names(said["number"]))
+    try:
+        ids = np.load(ids_file, mmap_mode="r", allow_pickle=False)
+        index = faiss_index.read(index_file, mapped=not use_gpu)
+        routes = np.load(routes_file, mmap_mode="r", allow_pickle=False) if facts["routes"] else None
+    except (OSError, ValueError, RuntimeError) as error:
+        raise GenerationDamaged(f"Generation {folder.name} cannot be read: {error}. {WHAT_TO_DO}") from error
+    found = (index.ntotal, len(ids), len(ids) if routes is None else len(routes))
+    if found != (said["count"],) * 3:
+        raise GenerationDamaged(
+            f"Generation {folder.name} should hold {said['count']} vectors of {index.d} dimensions; "
+            f"found {found[0]} vectors, {found[1]} ids, {found[2]} routes. {WHAT_TO_DO}"
+        )
+    gpu_index = faiss_index.clone_to_gpu(index) if use_gpu else None
+    return Segment(facts, ids, index, routes, gpu_index)
+
+
+def pack_ids(ids: Sequence[str]) -> NDArray[np.bytes_]:
+    """Returns (n,) ids as fixed-width bytes, so that their file needs no pickle.
+
+    Raises:
+        UnknownIds: One is empty, repeated or not ASCII; numpy would drop a NUL at the end.
+    """
+    if len(set(ids)) != len(ids):
+        raise UnknownIds(f"{len(ids) - len(set(ids))} ids occur more than once; an id has one vector.")
+    for content_id in ids:
+        if not content_id or not content_id.isascii() or "\0" in content_id:
+            raise UnknownIds(f"{content_id!r} cannot be an id: ids are non-empty ASCII text without NUL.")
+    return as_bytes(ids)
+
+
+def as_bytes(ids: Collection[str]) -> NDArray[np.bytes_]:
+    """Returns (n,) ids as fixed-width bytes."""
+    return np.array([content_id.encode() for content_id in ids], dtype=np.bytes_)
+
+
+def unpack_ids(packed: NDArray[np.bytes_]) -> list[str]:
+    """Returns ids as text."""
+    return [content_id.decode("ascii") for content_id in packed.tolist()]
