@@ -6,6 +6,7 @@ manifest is not a generation.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -58,19 +59,18 @@ class Portion:
     @property
     def ids(self) -> list[str]:
         """The content ids of its rows."""
-        return unpack_ids(self.segment.ids[self.rows])
+        names = self.segment.names
+        return names if self.live is None else [names[row] for row in self.rows.tolist()]
 
     def rows_of(self, ids: NDArray[np.bytes_]) -> NDArray[np.int64]:
         """Returns the row of each id, -1 where it has none here."""
         rows = self.segment.rows_of(ids)
         return rows if self.live is None else np.where(self.live[rows], rows, -1)
 
-    def holding(self, ids: Collection[str]) -> NDArray[np.bool_]:
+    def holding(self, ids: AbstractSet[str]) -> NDArray[np.bool_]:
         """Returns which rows are of some ids."""
-        rows = self.rows_of(as_bytes(ids))
-        mask = np.zeros(len(self.segment), dtype=np.bool_)
-        mask[rows[rows >= 0]] = True
-        return mask
+        mask = self.segment.holding(ids)
+        return mask if self.live is None else mask & self.live
 
     def used_routes(self) -> set[str]:
         """Returns the names of its rows' routes."""
@@ -156,7 +156,7 @@ class Generation:
         if k < 1:
             raise ResultCountError(f"{k} results were asked for; ask for at least 1.")
         rows = self._query_rows(queries)
-        allowed = None if allowed_ids is None else [portion.holding(allowed_ids) for portion in self.portions]
+        allowed = None if allowed_ids is None else self._masks(allowed_ids)
         available = len(self) if allowed is None else sum(int(rows.sum()) for rows in allowed)
         wanted = min(k, available)
         if wanted == 0 or len(rows) == 0:
@@ -194,6 +194,10 @@ class Generation:
         """
         scores: NDArray[np.float32] = self._query_rows(queries) @ self.vectors(ids).T
         return scores
+
+    def _masks(self, ids: Collection[str]) -> list[NDArray[np.bool_]]:
+        wanted = ids if isinstance(ids, AbstractSet) else set(ids)
+        return [portion.holding(wanted) for portion in self.portions]
 
     def _query_rows(self, queries: ArrayLike) -> NDArray[np.float32]:
         try:
@@ -249,11 +253,10 @@ class Generation:
 
     def _ids_at(self, positions: NDArray[np.int64]) -> list[str]:
         own = np.searchsorted([portion.start for portion in self.portions], positions, side="right") - 1
-        found = [
-            self.portions[n].segment.ids[position - self.portions[n].start]
+        return [
+            str(self.portions[n].segment.ids[position - self.portions[n].start], "ascii")
             for n, position in zip(own.tolist(), positions.tolist(), strict=True)
         ]
-        return [content_id.decode("ascii") for content_id in found]
 
 
 def _settle_ties(ids: list[str], scores: NDArray[np.float32]) -> None:

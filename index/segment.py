@@ -6,6 +6,7 @@ are mapped, and whoever opens another generation that has it is given the one th
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ INDEX_FILE = "index.faiss"
 IDS_FILE = "ids.npy"
 ROUTES_FILE = "routes.npy"
 BASE = ""
+FEW = 32  # To look an id up takes as long as to ask so many rows whether theirs is wanted
 
 _held: WeakValueDictionary[tuple[object, ...], "Segment"] = WeakValueDictionary()
 _opening = threading.Lock()
@@ -43,10 +45,24 @@ class Segment:
         return len(self.ids)
 
     @cached_property
+    def names(self) -> list[str]:
+        """The ids as text, for all generations that share it."""
+        return unpack_ids(self.ids)
+
+    @cached_property
     def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
         """The ids in their order, and the row of each."""
         order = np.argsort(self.ids, kind="stable")
         return self.ids[order], order
+
+    def holding(self, ids: AbstractSet[str]) -> NDArray[np.bool_]:
+        """Returns which rows are of some ids: few are looked up, and of many each row is."""
+        if FEW * len(ids) > len(self):
+            return np.fromiter(map(ids.__contains__, self.names), dtype=np.bool_, count=len(self))
+        mask = np.zeros(len(self), dtype=np.bool_)
+        rows = self.rows_of(as_bytes(ids))
+        mask[rows[rows >= 0]] = True
+        return mask
 
     def rows_of(self, ids: NDArray[np.bytes_]) -> NDArray[np.int64]:
         """Returns the row of each id, -1 where it has none here."""
@@ -171,4 +187,5 @@ def as_bytes(ids: Collection[str]) -> NDArray[np.bytes_]:
 
 def unpack_ids(packed: NDArray[np.bytes_]) -> list[str]:
     """Returns ids as text."""
-    return [content_id.decode("ascii") for content_id in packed.tolist()]
+    names: list[str] = packed.astype(np.str_).tolist()
+    return names

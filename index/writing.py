@@ -8,6 +8,7 @@ taken out is written again without them.
 import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,7 @@ def fitting(factory: str, count: int) -> str:
     return "Flat" if count < EXACT_BELOW else factory
 
 
-def _less(portions: Sequence[Portion], taken_out: Collection[str]) -> list[Portion]:
+def _less(portions: Sequence[Portion], taken_out: AbstractSet[str]) -> list[Portion]:
     """Returns what portions hold of a generation when some contents are taken out of it."""
     found = []
     for portion in portions:

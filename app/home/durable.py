@@ -174,9 +174,12 @@ def require_space(path: Path, bytes_needed: int) -> None:
         )
 
 
-def folder_bytes(folder: Path) -> int:
-    """Returns how large the files right in a folder are together; 0 where there is none."""
-    return sum(path.stat().st_size for path in folder.iterdir()) if folder.is_dir() else 0
+def folder_bytes(folder: Path, before: Path | None = None) -> int:
+    """Returns how large the files right in a folder are together that the one before does not have; 0 where none is."""
+    if not folder.is_dir():
+        return 0
+    shared = {path.stat().st_ino for path in before.iterdir()} if before and before.is_dir() else set()
+    return sum(one.st_size for one in map(Path.stat, folder.iterdir()) if one.st_ino not in shared)
 
 
 def room(*places: Path) -> int:

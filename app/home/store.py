@@ -29,7 +29,7 @@ from app.desk.errors import (
 from app.desk.health import SkippedCommit
 from app.home import garbage, lock, pruned
 from app.home.commits import REASONS, CommitLog, CommitRecord, Debt, now
-from app.home.durable import FileSystem, explaining_full_disk, fault
+from app.home.durable import FileSystem, explaining_full_disk, fault, folder_bytes
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
 from app.home.pruned import Pruned
@@ -331,9 +331,13 @@ class ReleaseStore:
         folder = self._home.versions / version
         if not folder.is_dir():
             return 0
-        before = folder.with_name(str(self._versions.read(version)[0].get("parent")))
-        shared = {path.stat().st_ino for path in before.iterdir()} if before.is_dir() else set()
-        return sum(one.st_size for one in map(Path.stat, folder.iterdir()) if one.st_ino not in shared)
+        return folder_bytes(folder, folder.with_name(str(self._versions.read(version)[0].get("parent"))))
+
+    def generation_bytes(self, record: ReleaseRecord) -> int:
+        """How large the files of a release's generation are that the release it was made from does not have."""
+        before = self.readable(record.manifest.parent) if record.manifest.parent else None
+        shelf = self._home.generations
+        return folder_bytes(shelf / record.generation, shelf / before.generation if before else None)
 
     def verify_release(self, id_or_prefix: str, *, every_byte: bool = True) -> ReleaseRecord:
         """Reads every byte of a release, its version and its generation; or only compares their sizes.

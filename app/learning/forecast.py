@@ -183,11 +183,10 @@ def _peak(past: Sequence[JobRecord], encoder: Encoder) -> int:
 
 
 def _disk(workspace: Workspace, record: ReleaseRecord, past: Sequence[JobRecord], work: Workload) -> int:
-    """Returns what a version adds, which shares what did not change with live, an index, and features."""
+    """Returns what a version adds, which shares what did not change with live, vectors of an index, and features."""
     before = [workspace.releases.version_bytes(str(job.result.get("version"))) for job in past]
     version = max(before, default=0) or folder_bytes(workspace.home.versions / record.version)
-    generation = folder_bytes(workspace.home.generations / record.generation) if work.embed else 0
-    return version + generation + 4 * workspace.open_encoder(record.version).dim * work.features
+    return version + 4 * workspace.open_encoder(record.version).dim * (work.embed + work.features)
 
 
 def _said(past: Sequence[JobRecord], strategy: str) -> str:

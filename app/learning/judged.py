@@ -5,8 +5,6 @@ from itertools import islice
 
 from app.desk.jobs import Taken, forecast_of
 from app.desk.verdicts import Gate, Judged
-from app.home.durable import folder_bytes
-from app.home.folder import Home
 from app.home.store import ReleaseRecord, ReleaseStore
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
@@ -38,7 +36,7 @@ def judged_release(releases: ReleaseStore, name: str) -> Judged:
     return Judged(asked.id, said, judged.id, chunk=chunk, gate=Gate.read(gate))
 
 
-def judged_job(catalog: Catalog, releases: ReleaseStore, home: Home, name: str) -> Judged:
+def judged_job(catalog: Catalog, releases: ReleaseStore, name: str) -> Judged:
     """Returns the verdict on an update's job, and what it took; of an upload's job, that on the update that followed.
 
     Raises:
@@ -47,7 +45,7 @@ def judged_job(catalog: Catalog, releases: ReleaseStore, home: Home, name: str) 
     job = catalog.job(name)
     follower = job.result.get("update")
     if job.kind != "update" and follower:
-        found = judged_job(catalog, releases, home, str(follower))
+        found = judged_job(catalog, releases, str(follower))
         said = phrase("{job} took an upload in; its update is {update}.", job=job.id, update=found.job)
         return replace(found, asked=job.id, sentence=joined((said, found.sentence)))
     if job.kind != "update":
@@ -71,19 +69,19 @@ def judged_job(catalog: Catalog, releases: ReleaseStore, home: Home, name: str) 
                 **told,
             )
         )
-        took = taken(releases, home, job)
+        took = taken(releases, job)
         return Judged(job.id, said, release, job.id, chunk, Gate.read(gate), forecast_of(job), took)
     return Judged(job.id, _why_none(job), job=job.id, chunk=chunk)
 
 
-def taken(releases: ReleaseStore, home: Home, job: JobRecord) -> Taken | None:
+def taken(releases: ReleaseStore, job: JobRecord) -> Taken | None:
     """Returns what an update that was judged took; None where its version is not told."""
     if not job.result.get("version"):
         return None
     added = releases.version_bytes(str(job.result["version"]))
     if job.result.get("release") and job.result.get("mode") not in (None, "none"):
         record = releases.readable(str(job.result["release"]))
-        added += 0 if record is None else folder_bytes(home.generations / record.generation)
+        added += 0 if record is None else releases.generation_bytes(record)
     seconds = float(job.result.get("seconds") or 0.0)
     return Taken(seconds, int(job.progress.get("peak_bytes") or 0), added)
 

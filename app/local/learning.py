@@ -66,7 +66,7 @@ class Learning(Opened):
     def job_verdict(self, job: str) -> Judged:
         from app.learning.judged import judged_job
 
-        return judged_job(self.catalog, self.store, self.home, job)
+        return judged_job(self.catalog, self.store, job)
 
     def job_log(self, job: str, lines: int = 200) -> list[str]:
         from app.home import logs

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from index import faiss_index, writing
+from index import faiss_index, segment, writing
 from index.errors import FingerprintMismatch, GenerationDamaged
 from index.faiss_index import build
 from index.faiss_index import write as write_index
@@ -263,3 +263,19 @@ def test_a_generation_from_before_there_were_segments_opens_as_it_is_and_grows(t
     assert later.ids == kept
     alike(later, load_generation(tmp_path / "one"), random_rows(30, seed=3), kept[:9])
     assert json.loads((tmp_path / "g2" / "manifest.json").read_text())["count"] == 28
+
+
+def test_a_filter_of_few_and_of_many_ids_allows_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, rows = image_ids(300), random_rows(300)
+    first = grown(tmp_path / "a", None, dict(zip(names[:290], rows, strict=False)))
+    later = grown(tmp_path / "b", first, dict(zip(names[290:], rows[290:], strict=True)), names[5:9])
+    for allowed in ([*names[:8], "of another home"], names[3:250]):
+        answers = []
+        for few in (1000, 0):
+            monkeypatch.setattr(segment, "FEW", few)
+            answers.append(later.search(rows[:9], 300, allowed_ids=allowed))
+        assert answers[0][1] == answers[1][1]
+        assert {*answers[0][1][0]} == {*allowed} & {*later.ids}
+        np.testing.assert_array_equal(answers[0][0], answers[1][0])

@@ -124,9 +124,9 @@ def test_the_time_left_is_that_of_the_stage_and_of_those_after_it(workspace: Wor
 def test_what_was_taken_stands_beside_what_was_forecast(workspace: Workspace) -> None:
     version = workspace.releases.release("r2").version
     job = ended(workspace, seconds={"train": 20.0})
-    assert taken(workspace.releases, workspace.home, job) is None
+    assert taken(workspace.releases, job) is None
     judged = replace(job, result=job.result | {"version": version, "seconds": 66.0})
-    took = taken(workspace.releases, workspace.home, judged)
+    took = taken(workspace.releases, judged)
     folder = workspace.home.versions / version
     size = sum(path.stat().st_size for path in folder.iterdir())
     assert took == Taken(66.0, 777_000_000, size)

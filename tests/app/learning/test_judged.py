@@ -29,7 +29,7 @@ def _ended(workspace: Workspace, kind: str, state: str, **result: object) -> str
 
 
 def judged_job(workspace: Workspace, job: str) -> Judged:
-    return judged.judged_job(workspace.catalog, workspace.releases, workspace.home, job)
+    return judged.judged_job(workspace.catalog, workspace.releases, job)
 
 
 def test_a_rejected_update_keeps_its_whole_report(workspace: Workspace) -> None:
