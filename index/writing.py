@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike
 
 from index.errors import FingerprintMismatch, GenerationDamaged, UnknownFactory, VectorError
 from index.generation import MODES, TAKEN_OUT_FILE, Generation, Portion
+from index.kinds import fitting
 from index.manifest import KIND, SCHEMA, WHAT_TO_DO, Manifest, files_of, write_manifest
 from index.segment import BASE, Contents, file_names, pack_ids, unpack_ids, write_segment
 from index.vectors import unit_rows
 
 MOST_SEGMENTS = 8
-EXACT_BELOW = 10_000  # rows; an exact search among fewer takes well under a millisecond
 
 _Group = list[Portion | Contents]  # what becomes one segment
 
@@ -48,7 +48,7 @@ def write_generation(
         ids: (n,) content ids, ASCII, distinct; n may be 0.
         vectors: (n, dim) float32, scaled to unit rows here.
         mode: How the vectors came to be, one of `MODES`.
-        factory: A FAISS factory string; `"Flat"` is exact, and what fewer than `EXACT_BELOW` contents get.
+        factory: A FAISS factory string; `"Flat"` is exact (see `index.kinds.fitting`).
         routes: The route of each content whose vector the base route did not make.
         route_fingerprints: Of what made the vectors of each such route.
 
@@ -103,8 +103,9 @@ def grow_generation(
         _require_same(before, stay, fingerprints)
     groups = _grouped(kept, new)
     folder.mkdir(parents=True, exist_ok=True)
-    facts, files, shared = _write_groups(folder, groups, before, factory)
-    count = sum(len(piece) for group in groups for piece in group)
+    count, dim = sum(len(piece) for group in groups for piece in group), new.vectors.shape[1]
+    kind = fitting(factory, count, dim)
+    facts, files, shared = _write_groups(folder, groups, before, kind)
     manifest: Manifest = {
         "schema": SCHEMA,
         "kind": KIND,
@@ -112,17 +113,12 @@ def grow_generation(
         "fingerprints": {route: fingerprints[route] for route in {BASE, *stay, *new.routes.tolist()}},
         "segments": facts,
         "count": count,
-        "dim": new.vectors.shape[1],
+        "dim": dim,
         "mode": mode,
-        "factory": fitting(factory, count),
+        "factory": kind,
         "faiss": faiss.__version__,
     }
     return write_manifest(folder, manifest, files, shared)
-
-
-def fitting(factory: str, count: int) -> str:
-    """Returns the kind of index that so many rows get where a factory is asked for."""
-    return "Flat" if count < EXACT_BELOW else factory
 
 
 def _less(portions: Sequence[Portion], taken_out: AbstractSet[str]) -> list[Portion]:
@@ -176,7 +172,9 @@ def _write_groups(
             number += 1
             contents = _joined(group)
             try:
-                facts.append(write_segment(folder, number, contents, fitting(factory, len(contents))))
+                facts.append(
+                    write_segment(folder, number, contents, fitting(factory, *contents.vectors.shape))
+                )
             except UnknownFactory:
                 if before is None:
                     raise

@@ -27,7 +27,7 @@ from pydantic_settings import (
 )
 
 from app.desk.errors import UsageProblem
-from index.kinds import FACTORIES, is_offered
+from index.kinds import AUTO, FACTORIES, is_offered
 from ingest.sentence import phrase
 from model_updates.checked import explained
 from model_updates.gate.report import Policy
@@ -71,8 +71,9 @@ class Settings(BaseSettings):
     port: int = Field(default=7860, ge=0, le=65535)  # As above; 7860 is where Gradio's users look.
     device: Literal["auto", "cpu", "cuda"] = "auto"  # `auto` takes a GPU when there is one.
     threads: int | None = Field(default=None, ge=1)  # Threads of torch and FAISS; None leaves it to them.
-    # The kind of index of galleries above ten thousand pictures; smaller ones are searched exactly.
-    index: str = "Flat"
+    # The kind of index of galleries above ten thousand pictures; smaller ones are searched exactly. `auto` compares all
+    # vectors, too, and stores them with half the bits from about 200,000 pictures on.
+    index: str = AUTO
     # Where an encoder has a second text tower (`perennial-photo`), whether it reads `always`, or only `where-needed`:
     # words in languages that the first does not know. That answers sooner, and finds less in the others.
     second_tower: Literal["always", "where-needed"] = "always"
@@ -135,8 +136,8 @@ class Settings(BaseSettings):
     @field_validator("index")
     @classmethod
     def _offered(cls, factory: str) -> str:
-        if not is_offered(factory):
-            raise ValueError(f"There is no index kind {factory!r}. Choose one of {FACTORIES}.")
+        if factory != AUTO and not is_offered(factory):
+            raise ValueError(f"There is no index kind {factory!r}. Choose one of {AUTO}, {FACTORIES}.")
         return factory
 
     @field_validator("log_level", mode="before")

@@ -23,9 +23,10 @@ from app.learning.untaught import Learned, untaught_routes
 from index.agreement import agreement
 from index.faiss_index import reconstruct
 from index.generation import Generation
+from index.kinds import fitting
 from index.segment import Segment
 from index.vectors import unit_rows
-from index.writing import contents_of, fitting, grow_generation
+from index.writing import contents_of, grow_generation
 from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.features import image_features
@@ -115,7 +116,7 @@ def _can_grow(
     """Whether most stays, in the kind of index that is asked for."""
     if previous is None:
         return False
-    kind = fitting(workspace.settings.index, len(ids))
+    kind = fitting(workspace.settings.index, len(ids), previous.dim)
     return previous.manifest["factory"] == kind and 2 * len(fresh) <= len(ids)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from index import faiss_index, segment, writing
+from index import faiss_index, kinds, segment
 from index.errors import FingerprintMismatch, GenerationDamaged
 from index.faiss_index import build
 from index.faiss_index import write as write_index
@@ -62,7 +62,7 @@ def test_a_grown_generation_answers_as_one_index_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factory: str, seed: int
 ) -> None:
     """Pictures come, go, come again with other vectors, and many are alike; what is asked meets all segments."""
-    monkeypatch.setattr(writing, "EXACT_BELOW", 0)
+    monkeypatch.setattr(kinds, "EXACT_BELOW", 0)
     rng = np.random.default_rng(seed)
     names = image_ids(2000)
     pool = random_rows(300, dim=24, seed=seed)
@@ -180,7 +180,7 @@ def test_a_disk_without_hard_links_gets_copies(tmp_path: Path, monkeypatch: pyte
 def test_what_was_taken_out_of_an_approximate_segment_is_never_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factory: str
 ) -> None:
-    monkeypatch.setattr(writing, "EXACT_BELOW", 100)
+    monkeypatch.setattr(kinds, "EXACT_BELOW", 100)
     monkeypatch.setattr(faiss_index, "IVF_LISTS_SHARE", 2)
     names, rows = image_ids(500), random_rows(500)
     first = grown(tmp_path / "a", None, dict(zip(names[:490], rows, strict=False)), factory=factory)
@@ -279,3 +279,18 @@ def test_a_filter_of_few_and_of_many_ids_allows_the_same(
         assert answers[0][1] == answers[1][1]
         assert {*answers[0][1][0]} == {*allowed} & {*later.ids}
         np.testing.assert_array_equal(answers[0][0], answers[1][0])
+
+
+@pytest.mark.parametrize(
+    ("factory", "count", "kind"),
+    [
+        ("auto", 9_999, "Flat"),
+        ("auto", 195_312, "Flat"),
+        ("auto", 195_313, "SQfp16"),
+        ("HNSW32", 9_999, "Flat"),
+        ("HNSW32", 10_000, "HNSW32"),
+        ("Flat", 10**7, "Flat"),
+    ],
+)
+def test_the_kind_of_index_suits_the_number_of_vectors(factory: str, count: int, kind: str) -> None:
+    assert kinds.fitting(factory, count, 512) == kind

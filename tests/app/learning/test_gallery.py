@@ -14,7 +14,7 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.gallery import Vectors
-from index import writing
+from index import kinds
 from index.generation import Generation
 from index.writing import write_generation
 from model_updates.encoder import Encoder
@@ -76,11 +76,29 @@ def test_a_large_gallery_gets_the_kind_of_index_that_the_settings_name(
     workspace.settings = workspace.settings.model_copy(update={"index": "HNSW16"})
     exact = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=None).generation)
     assert exact.manifest["factory"] == "Flat", "too small for anything else"
-    monkeypatch.setattr(writing, "EXACT_BELOW", 10)
+    monkeypatch.setattr(kinds, "EXACT_BELOW", 10)
     made = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=None).generation)
     assert made.manifest["factory"] == "HNSW16"
     figures = gallery.require_own(workspace, made, encoder, workspace.catalog.gallery_ids())
     assert figures["agreement"] >= gallery.WORST_AGREEMENT
+
+
+def test_a_gallery_that_grows_large_is_kept_in_half_the_room(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, before = live(workspace)
+    monkeypatch.setattr(kinds, "EXACT_BELOW", 10)
+    monkeypatch.setattr(kinds, "HALVED_FROM", len(before) * before.dim)
+    workspace.catalog.withheld.take_out(before.ids[:1], why="test", by="test")
+    small = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=before).generation)
+    assert (small.manifest["factory"], small.portions[0].segment) == ("Flat", before.portions[0].segment)
+    workspace.catalog.withheld.put_back(before.ids[:1])
+    large = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=small).generation)
+    assert (large.manifest["factory"], large.ids) == ("SQfp16", before.ids)
+    gallery.require_own(workspace, large, encoder, before.ids)
+    scores, found = large.search(before.vectors(before.ids[:3]), 1)
+    assert [row[0] for row in found] == before.ids[:3]
+    assert 0 < np.abs(scores - 1).max() < 1e-3
 
 
 def test_a_release_with_strange_vectors_cannot_be_promoted(workspace: Workspace) -> None:
