@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
+from ingest.spans import span
 from model_updates.byte_pairs import (
     Merge,
     byte_symbols,
@@ -184,7 +185,10 @@ class Vocabulary:
 
     def encode(self, texts: Sequence[str], language: str = SHARED) -> list[list[int]]:
         """Returns each text's embedding rows, start and end included, cut to the context length."""
-        name = self.table_name(language)
+        with span("tokenise"):
+            return self._encoded(texts, self.table_name(language))
+
+    def _encoded(self, texts: Sequence[str], name: str) -> list[list[int]]:
         room = self.context_length - 2
         if name == SHARED and self.segmenter is not None:
             return [[self.start_row, *row[:room], self.end_row] for row in self.segmenter.encode(texts)]

@@ -32,6 +32,7 @@ from app.local.opened import Opened, as_seen
 from ingest.facets import Facets
 from ingest.pair import BASE_LANGUAGE, Caption
 from ingest.sentence import phrase
+from ingest.spans import span
 
 if TYPE_CHECKING:
     from app.query.grammar import Term
@@ -218,7 +219,8 @@ class Searching(Opened):
 
         self._require_public(asked.where)
         settings = self.installed
-        return question_of(asked, longest=settings.max_query_characters, default_k=settings.default_k)
+        with span("parse"):
+            return question_of(asked, longest=settings.max_query_characters, default_k=settings.default_k)
 
     def _require_public(self, where: str) -> None:
         """Refuses a filter that would tell who asks where pictures lie."""
@@ -240,13 +242,14 @@ class Searching(Opened):
         Captions in the languages of the query and in English come before others.
         """
         spoken = dict.fromkeys((*answer.language.split(" + "), BASE_LANGUAGE))
-        shown = self.catalog.shown(
-            [hit.id for hit in answer.hits],
-            languages=[tag for tag in spoken if tag not in {"", "auto"}],
-            captions=_CAPTIONS,
-            places=self.may_see_places(),
-        )
-        return replace(answer, hits=tuple(_with(shown.get(hit.id), hit) for hit in answer.hits))
+        with span("catalog"):
+            shown = self.catalog.shown(
+                [hit.id for hit in answer.hits],
+                languages=[tag for tag in spoken if tag not in {"", "auto"}],
+                captions=_CAPTIONS,
+                places=self.may_see_places(),
+            )
+            return replace(answer, hits=tuple(_with(shown.get(hit.id), hit) for hit in answer.hits))
 
 
 def _with(shown: PictureShown | None, hit: Found) -> Found:

@@ -27,6 +27,7 @@ from app.query.translation import Eta, Etas, fused
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
 from ingest.sentence import phrase
+from ingest.spans import span
 
 BEST = 200
 """Hits that are put in the order of their dates, where that is asked."""
@@ -64,17 +65,20 @@ class Finder:
         offset = start_of(question, snapshot.release.id)
         k = max(1, min(question.k, MOST_RESULTS))
         asked = question.asked
-        allowed = filters.allowed(asked, self._catalog)
+        with span("catalog"):
+            allowed = filters.allowed(asked, self._catalog)
         started = time.perf_counter()
         encoded = encode(snapshot, question.terms, question.pictures, asked.language)
         eta = self._eta(snapshot, question, encoded)
         if eta is not None:
             encoded = fused(snapshot, encoded, asked.translation, eta)
         encoding = time.perf_counter()
-        levels = self._levels(snapshot, question, encoded, eta)
+        with span("relevance"):
+            levels = self._levels(snapshot, question, encoded, eta)
         search = _Search(self._catalog, snapshot, question, encoded, allowed, levels)
         by_date = asked.sort is Sort.TAKEN
-        hits = search.first(BEST if by_date else offset + k + 1)
+        with span("index"):
+            hits = search.first(BEST if by_date else offset + k + 1)
         best = search.best(hits)
         if by_date:
             hits = self._newest_first(hits)
@@ -127,7 +131,8 @@ class Finder:
         encoded = encode(snapshot, question.terms, question.pictures, question.asked.language)
         encoding = time.perf_counter()
         k = max(1, min(question.k, MOST_RESULTS))
-        hits = _Search(self._catalog, snapshot, question, encoded, None, None).first(k)[:k]
+        with span("index"):
+            hits = _Search(self._catalog, snapshot, question, encoded, None, None).first(k)[:k]
         return SearchAnswer(
             release=snapshot.release.id,
             commit=snapshot.commit,

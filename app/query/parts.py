@@ -22,6 +22,7 @@ from ingest.errors import BadImage
 from ingest.images import decode
 from ingest.pair import image_id_of
 from ingest.sentence import phrase
+from ingest.spans import span
 from model_updates.encoder import unit
 from model_updates.inserts import BASE
 
@@ -75,18 +76,21 @@ def encode(
     guesses: tuple[Guess, ...] = ()
     note = ""
     if texts:
-        chosen, guesses, note = read_query(snapshot, " ".join(texts.values()), language)
+        with span("detect"):
+            chosen, guesses, note = read_query(snapshot, " ".join(texts.values()), language)
     items = {n: _item(snapshot, term) for n, term in enumerate(terms) if term.kind is Kind.ITEM}
+    languages = tuple(one.language for one in chosen)
     rows = []
-    for n, term in enumerate(terms):
-        if n in texts:
-            rows.append(snapshot.encoder.encode_readings(texts[n], [one.language for one in chosen]))
-        else:
-            vector = _vector(snapshot, term, pictures, items.get(n))
-            rows.append(np.repeat(vector[None], len(chosen), axis=0))
-    parts = np.stack(rows, axis=1).astype(np.float32)
+    with span("encode"):
+        for n, term in enumerate(terms):
+            if n in texts:
+                rows.append(snapshot.vectors(snapshot.encoder, texts[n], languages))
+            else:
+                vector = _vector(snapshot, term, pictures, items.get(n))
+                rows.append(np.repeat(vector[None], len(chosen), axis=0))
+        parts = np.stack(rows, axis=1).astype(np.float32)
+        vectors = _joined(snapshot, parts, [term.weight for term in terms])
     wanted = " ".join(text for n, text in texts.items() if terms[n].weight > 0)
-    vectors = _joined(snapshot, parts, [term.weight for term in terms])
     return Encoded(vectors, parts, chosen, guesses, note, wanted, tuple(items.values()))
 
 

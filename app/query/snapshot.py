@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,21 @@ MOST_RESULTS = 1000
 SHALLOWEST, DEEPEST = 100, 4096
 
 Vectors = NDArray[np.float32]
+Encode = Callable[[Encoder, str, tuple[str, ...]], Vectors]
+
+_VECTORS_KEPT = 512
+
+
+def _keeping() -> Encode:
+    """Returns what reads a text in some languages by one pass, and keeps the last texts: pages ask for one again."""
+
+    @lru_cache(maxsize=_VECTORS_KEPT)
+    def encode(encoder: Encoder, text: str, languages: tuple[str, ...]) -> Vectors:
+        rows = encoder.encode_readings(text, languages)
+        rows.flags.writeable = False  # they are everybody's
+        return rows
+
+    return encode
 
 
 @dataclass(frozen=True)
@@ -54,6 +70,9 @@ class Snapshot:
     languages: tuple[str, ...]
     hidden: frozenset[str] = frozenset()  # pictures of its index that were withdrawn since
     reranker: Reranker | None = None  # of a release that has a fusion encoder
+    # encoder, text and languages to its (r, dim) vectors, those asked for last kept; a snapshot that differs in what is
+    # hidden shares them
+    vectors: Encode = field(default_factory=_keeping, compare=False, repr=False)
 
     @property
     def pictures(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter as Tally
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from prometheus_client import (
@@ -38,6 +38,7 @@ OTHER = "other"
 
 # Around what one query takes: some milliseconds with a small encoder on a GPU, seconds with a large one on a busy CPU.
 _SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+_STEP_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, *_SECONDS[:-2])
 _JOBS_COUNTED = 1000
 
 
@@ -72,6 +73,13 @@ class ServerMetrics:
             "Where the time of an answered query went; total includes waiting.",
             ["part"],
             buckets=_SECONDS,
+            **own,
+        )
+        self._steps = Histogram(
+            "step_seconds",
+            "Where the time of a request to REST that asks queries went, by step, without what runs inside it.",
+            ["step"],
+            buckets=_STEP_SECONDS,
             **own,
         )
         self._under_way = Gauge("searches_under_way", "Queries being answered or waiting for a place.", **own)
@@ -137,9 +145,14 @@ class ServerMetrics:
         """Counts a query that was not answered."""
         self._refused.labels(type(error).__name__).inc()
 
-    def request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Counts a request to REST."""
+    def request(
+        self, method: str, route: str, status: int, seconds: float, steps: Mapping[str, float]
+    ) -> None:
+        """Counts a request to REST, and what each step of a query took of it where it asked one."""
         self._http.labels(method, route, str(status)).observe(seconds)
+        if steps.keys() - {"answer"}:
+            for step, spent in steps.items():
+                self._steps.labels(step).observe(spent)
 
     def text(self) -> bytes:
         """Returns everything in Prometheus' text format."""

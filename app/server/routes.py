@@ -21,6 +21,7 @@ from app.server.api_context import DESKS, NoQuery
 from app.server.ranged import Lasting, Ranged
 from app.server.served import Served
 from ingest.pair import ImageId
+from ingest.spans import span
 
 # A picture's address names its content, so what is kept can never become stale. Private: behind a password.
 _FOREVER = {"Cache-Control": "private, max-age=31536000, immutable"}
@@ -70,8 +71,9 @@ def _endpoint(one: Operation) -> Callable[..., Response]:
             return Response(answer.data, media_type=answer.media, headers=told)
         if one.media:
             return _file(one, answer, in_path)
-        document = shown(document_of(answer, one.returns), desk)
-        return JSONResponse({one.wraps: document} if one.wraps else document, status_code=one.status)
+        with span("answer"):
+            document = shown(document_of(answer, one.returns), desk)
+            return JSONResponse({one.wraps: document} if one.wraps else document, status_code=one.status)
 
     parameters = [_given("desk", DESKS[one.role])]
     parameters += [_given(name, _typed(known, Path)) for name, known in one.in_path.items()]

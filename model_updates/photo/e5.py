@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ingest.spans import span
 from model_updates.photo import packages
 from model_updates.photo.e5_file import BLOCK, WIDTH, PackedFile, unpacked
 from model_updates.photo.e5_pieces import E5Pieces
@@ -59,7 +60,8 @@ class SentenceE5:
         return np.stack([found[text] for text in texts]) if texts else np.empty((0, WIDTH), np.float32)
 
     def _read(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        encoded = [self._pieces.encode(PREFIX + text, MOST_TOKENS) for text in texts]
+        with span("tokenise"):
+            encoded = [self._pieces.encode(PREFIX + text, MOST_TOKENS) for text in texts]
         vectors = np.empty((len(encoded), WIDTH), dtype=np.float32)
         for chosen in _alike(encoded):
             vectors[chosen] = self._run([encoded[text] for text in chosen])

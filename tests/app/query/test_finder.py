@@ -223,6 +223,23 @@ def test_pages_together_are_the_whole(
     assert ranks == list(range(1, len(seen) + 1))
 
 
+def test_a_text_that_was_asked_before_runs_no_tower(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = Snapshot.load(workspace)
+    other = replace(snapshot, encoder=snapshot.encoder.copy())
+    whole = _find(workspace, snapshot, "a red boat", k=6)
+    monkeypatch.setattr(snapshot.encoder, "encode_readings", None)  # whoever runs it would fail
+    first = _find(workspace, snapshot, "a red boat", k=3)
+    rest = _find(workspace, replace(snapshot, hidden=frozenset()), "a red boat", k=3, cursor=first.next)
+    assert _ids(first) + _ids(rest) == _ids(whole)
+    assert [hit.score for hit in (*first.hits, *rest.hits)] == [hit.score for hit in whole.hits]
+    for query, language in (("a red ship", "auto"), ("a red boat", "de")):
+        with pytest.raises(TypeError):
+            _find(workspace, snapshot, query, language=language)
+    assert _ids(_find(workspace, other, "a red boat", k=6)) == _ids(whole)  # read by its own encoder
+
+
 def test_a_cursor_of_something_else_is_refused(workspace: Workspace, snapshot: Snapshot) -> None:
     cursor = _find(workspace, snapshot, "a red car", k=3).next
 

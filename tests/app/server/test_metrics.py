@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from pathlib import Path
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from ingest.spans import STEPS
 from tests.app.server.served import PICTURES, Served
 
 DASHBOARD = Path(__file__).parents[3] / "monitoring" / "grafana-dashboard.json"
@@ -41,6 +43,20 @@ def test_answered_queries_count_by_language_and_release(client: httpx.Client) ->
     assert _sum(client, "perennial_search_seconds_bucket", part="total", le="+Inf") >= 1
     client.post("/v1/search", json={"text": "ein rotes Boot", "release": "r2", "language": "de"})
     assert _sum(client, "perennial_searches_total", language="de") == 1
+
+
+def test_each_step_of_a_query_over_rest_is_timed(client: httpx.Client) -> None:
+    def count(step: str) -> float:
+        return _sum(client, "perennial_step_seconds_count", step=step)
+
+    before = {step: count(step) for step in STEPS}
+    total = _sum(client, "perennial_step_seconds_sum")
+    started = time.perf_counter()
+    client.post("/v1/search", json={"text": "a boat that nobody asked for before"})
+    seconds = time.perf_counter() - started
+    client.get("/v1/jobs")  # answers, and asks no query
+    assert {step: count(step) - before[step] for step in STEPS} == dict.fromkeys(STEPS, 1)
+    assert 0 < _sum(client, "perennial_step_seconds_sum") - total < seconds
 
 
 def test_refused_queries_count_by_reason(client: httpx.Client) -> None:
