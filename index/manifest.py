@@ -17,7 +17,7 @@ Manifest: TypeAlias = dict[str, object]
 FILE_NAME = "manifest.json"
 KIND = "generation"
 SCHEMA = 2  # 1 had no segments
-WHAT_TO_DO = "Restore this folder from a backup, or embed the gallery again."
+WHAT_TO_DO = "Restore this folder from a backup, or add a picture: then the index is made again."
 LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 
 

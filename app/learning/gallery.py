@@ -6,6 +6,7 @@ nothing (*mapped*). A changed tower embeds all (*full*); what it has embedded be
 way.
 """
 
+import logging
 import shutil
 import time
 import uuid
@@ -15,12 +16,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from app.desk.errors import ReleaseDamaged
-from app.desk.jobs import counted
+from app.desk.jobs import Stage, counted
 from app.home.workspace import Workspace
 from app.learning.outcomes import Tell, say_nothing
 from app.learning.routes import picture_routes
 from app.learning.untaught import Learned, untaught_routes
 from index.agreement import agreement
+from index.errors import GenerationDamaged
 from index.faiss_index import reconstruct
 from index.generation import Generation
 from index.kinds import fitting
@@ -31,6 +33,8 @@ from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.features import image_features
 from model_updates.inserts import BASE
+
+logger = logging.getLogger(__name__)
 
 SAMPLED_QUERIES = 64
 TIMED_QUERIES = 8
@@ -50,6 +54,20 @@ class PublishedGeneration:
     mode: str  # how it got its vectors (`index.generation.MODES`)
     images_embedded: int  # pictures that went through the image tower for it
     moved: bool = False  # whether some route has another fingerprint than in the generation before, or is new
+
+
+def sound(workspace: Workspace, generation: str, tell: Tell = say_nothing) -> Generation | None:
+    """Opens a generation to make another from; None, told, when it is damaged: features that are kept make all anew."""
+    try:
+        return workspace.open_generation(generation)
+    except GenerationDamaged as error:
+        logger.warning("its vectors are made again from kept features: %s", error)
+        tell(
+            Stage(
+                "embed", phrase("The index is damaged; it is made again from what is kept of the pictures.")
+            )
+        )
+        return None
 
 
 def embed_gallery(

@@ -207,5 +207,5 @@ def publish_taught(
 def _require_sound(
     workspace: Workspace, generation: str, encoder: Encoder, before: ReleaseRecord
 ) -> dict[str, float]:
-    opened, known = workspace.open_generation(generation), workspace.open_generation(before.generation)
+    opened, known = workspace.open_generation(generation), gallery.sound(workspace, before.generation)
     return gallery.require_own(workspace, opened, encoder, workspace.catalog.gallery_ids(), known)

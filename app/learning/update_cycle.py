@@ -160,12 +160,12 @@ def extend_gallery(
     for _ in range(ATTEMPTS):
         live, record = going_live.live_release(workspace)
         encoder = workspace.open_encoder(record.version)
-        previous = workspace.open_generation(record.generation)
         progress(Stage("embed", phrase("making the pictures searchable")))
+        previous = gallery.sound(workspace, record.generation, progress)
         known = known_to(workspace, record)
         embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress, known=known)
         embedded_images += embedded.images_embedded
-        if embedded.generation == previous.id:
+        if embedded.generation == record.generation:
             return None, embedded_images
         release = publishing.publish_pictures(workspace, record, embedded)
         try:

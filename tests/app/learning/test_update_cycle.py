@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.desk.errors import NoSpace, UpdateRunning, UsageProblem
@@ -95,6 +96,30 @@ def test_ingest_makes_pictures_searchable_and_the_same_chunk_adds_nothing(
     assert first.images_embedded == 6
     assert len(generation) == before + 6 == len(workspace.catalog.gallery_ids())
     assert (again.report.new_pairs, again.commit, again.images_embedded) == (0, None, 0)
+
+
+def test_a_damaged_index_is_made_again_when_pictures_come(workspace: Workspace, tmp_path: Path) -> None:
+    """All generations share what is damaged, so that going back would not help."""
+    ids = workspace.catalog.gallery_ids()
+    _, record = going_live.live_release(workspace)
+    rows = workspace.open_generation(record.generation).vectors(ids)
+    damaged = workspace.home.generations / record.generation / "index.faiss"
+    damaged.chmod(0o644)
+    data = bytearray(damaged.read_bytes())
+    data[-1] ^= 1
+    damaged.write_bytes(data)
+    said: list[str] = []
+
+    source = sample_chunk(tmp_path / "more.zip", pictures=6, first=7)
+    added = update_cycle.add_chunk(
+        workspace, source, IntakeOptions(), by="test", progress=lambda stage: said.append(stage.message)
+    )
+
+    assert added.images_embedded == 6
+    assert any("The index is damaged" in one for one in said)
+    _, record = going_live.live_release(workspace)
+    np.testing.assert_array_equal(workspace.open_generation(record.generation).vectors(ids), rows)
+    assert len(workspace.open_generation(record.generation).portions) == 1
 
 
 def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Workspace) -> None:
