@@ -36,11 +36,12 @@ from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
-from model_updates.inserts import BASE
 from model_updates.measurement import measure
+from model_updates.routes import BASE
+from model_updates.search_encoder import unit
 
 STYLES = ("noto", "fluent3d", "line")
 INK, INK_PICTURES = "ink", 1000

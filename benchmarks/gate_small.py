@@ -39,12 +39,13 @@ from app.learning.outcomes import say_nothing
 from app.learning.routes import stated_routes
 from app.learning.training import learn
 from ingest.intake import IntakeOptions, ingest_source
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.evaluation import caption_ranks
 from model_updates.features import Overlay, image_features, text_features
 from model_updates.gate.report import GateReport, Policy
 from model_updates.parts import router
 from model_updates.recalls import RECALL_DEPTHS
+from model_updates.search_encoder import unit
 
 PHOTOS, APART = 1_500, 400
 """Photographs in the gallery, and how many of them no chunk has: what a chunk truly gains is measured there."""

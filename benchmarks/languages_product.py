@@ -24,10 +24,10 @@ from real_input_runs import (
 from app.home.workspace import Workspace
 from app.language.detection import Reading, detect, handicaps, readings
 from ingest.pair import BASE_LANGUAGE
-from model_updates.encoder import unit
 from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
 from model_updates.readings import background
+from model_updates.search_encoder import unit
 
 LEARNED = (BASE_LANGUAGE, *LANGUAGES)
 Floats = NDArray[np.float32]

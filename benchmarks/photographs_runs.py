@@ -21,11 +21,12 @@ from app.home.workspace import Workspace
 from app.learning import going_live, training, update_cycle
 from app.learning.lessons import choose_strategy
 from ingest.pair import Split
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
 from model_updates.gate.report import Policy
 from model_updates.opening import base_languages
+from model_updates.search_encoder import unit
 from model_updates.trainer import TrainingReport
 
 MODEL = "perennial-photo"

@@ -32,12 +32,13 @@ from app.learning.outcomes import UpdateOutcome
 from app.learning.yardstick import held_out
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey, Split
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
 from model_updates.gate.report import Policy
 from model_updates.measurement import HeldOut, measure
 from model_updates.readings import background
+from model_updates.search_encoder import unit
 
 # A chain must go on after an update that the default gate stops, so its home asks for a review of everything
 # (no slice is ever large enough) and the benchmark says yes. The default gate's verdict is computed beside it.

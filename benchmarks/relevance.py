@@ -37,8 +37,8 @@ from app.query.gauges import Gauges
 from app.query.relevance import Calibration
 from app.query.snapshot import Snapshot
 from ingest.pair import Split
-from model_updates.encoder import unit
 from model_updates.features import text_features
+from model_updates.search_encoder import unit
 
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "results" / "relevance.md"
 NAMED = ("en", "de", "fr", "ja", "zh", "ru", "ar", "tr", "hi", "cs", "uk")

@@ -27,9 +27,9 @@ from index.vectors import unit_rows
 from index.writing import write_generation
 from ingest.images import decode
 from ingest.limits import DEFAULT_LIMITS
-from model_updates.encoder import IMAGE_BATCH
 from model_updates.features import NoCache, image_features
 from model_updates.opening import build_model, wrap
+from model_updates.search_encoder import IMAGE_BATCH
 
 ARCHITECTURE = "ViT-B-32"
 QUERIES = (

@@ -35,10 +35,10 @@ from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from ingest.intake import IntakeOptions
-from model_updates.encoder import unit
 from model_updates.evaluation import caption_ranks
 from model_updates.features import text_features, trunk_features
 from model_updates.gate.report import Policy
+from model_updates.search_encoder import unit
 
 REPORT = Path(__file__).resolve().parent.parent / "docs" / "results" / "untaught.md"
 PHOTO, SHAPES = "photo", "shapes"

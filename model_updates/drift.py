@@ -187,7 +187,7 @@ def embedded(
     """Returns what an encoder makes of the pictures and texts of some pairs, each once, on their own routes."""
     # Imported here because whoever only reads a `Drift` should not load torch.
     from model_updates.features import image_features, text_features
-    from model_updates.inserts import BASE
+    from model_updates.routes import BASE
 
     pictures = {image_id: n for n, image_id in enumerate(dict.fromkeys(pair.image_id for pair in pairs))}
     texts = {said: n for n, said in enumerate(dict.fromkeys((pair.language, pair.text) for pair in pairs))}

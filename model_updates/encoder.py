@@ -30,20 +30,11 @@ from torch.nn import functional
 
 from model_updates.errors import WeightsMismatch
 from model_updates.fingerprints import image_digest, text_body_digest, text_digest, trunk_digest
-from model_updates.inserts import (
-    BASE,
-    ENCODER,
-    Insert,
-    Route,
-    Router,
-    RunTokens,
-    by_route,
-    extended,
-    loudness,
-    reading,
-)
+from model_updates.inserts import ENCODER, Insert, Router, RunTokens, by_route, extended, reading
 from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
+from model_updates.routes import BASE, Route, loudness
+from model_updates.search_encoder import SearchEncoder, SecondTower
 from model_updates.towers import (
     by_length,
     embed,
@@ -61,53 +52,25 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 INSERTS = "inserts."
-IMAGE_BATCH = 64
-TEXT_BATCH = 256
 
 ForeignTokenizer = Callable[[list[str]], Tensor]
 
 
-class SecondTower(Protocol):
-    """A frozen text tower beside the one that can be taught; its numbers follow those of that one in a vector."""
-
-    dim: int  # how many
-    first: frozenset[str]  # languages that the tower before it knows without a table of their own
-
-    @property
-    def written(self) -> Mapping[str, frozenset[str]]:
-        """By language that it reads, the scripts that is written in."""
-        ...
-
-    def features(self, texts: Sequence[str], languages: Sequence[str]) -> NDArray[np.float32]:
-        """Returns (n, dim) float32 of n texts, each read in its language; all of one length."""
-        ...
-
-    def trust(self, language: str) -> float:
-        """Returns how far the tower before it is believed in a language that it does not know, 0 … 1."""
-        ...
-
-    def trusted(self, first: NDArray[np.float32], languages: Sequence[str]) -> NDArray[np.float32]:
-        """Returns what that tower's vectors (n, d) of texts in such languages are worth."""
-        ...
+class WrittenTower(SecondTower, Protocol):
+    """A second tower that a folder for other programs can hold."""
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Writes it for `model_updates.onnx_loader`; returns what that has to know, its languages among it."""
         ...
 
 
-class Encoder:
-    """Both towers, preprocessing and vocabulary.
+class Encoder(SearchEncoder):
+    """Both towers in torch, preprocessing and vocabulary; what training teaches.
 
     Attributes:
         model: the open_clip model, in eval mode unless `training` is entered.
-        architecture: name that open_clip (or our assets) knows the architecture by.
-        preprocessing: how pictures are prepared.
-        vocabulary: ours, or None when the text tower has a foreign tokenizer.
+        foreign_tokenizer: what cuts texts where the vocabulary is not ours.
         inserts: small modules that one route alone reads (see `model_updates.inserts`).
-        profiles: what the captions of its languages look like, for telling a query's language.
-        spares_second: whether a second tower reads only texts that the first does not know, whose numbers are 0 in the
-            vectors of others. A copy is whole, so that strategies learn with both.
-        image_forwards: pictures that ran through the image tower so far.
     """
 
     def __init__(
@@ -121,38 +84,29 @@ class Encoder:
         inserts: Sequence[Insert] = (),
         profiles: Mapping[str, LanguageProfile] | None = None,
     ) -> None:
+        super().__init__(
+            architecture=architecture,
+            preprocessing=preprocessing,
+            vocabulary=vocabulary,
+            profiles=profiles,
+        )
         # Nothing trains until a strategy says so: torch multiplies by a weight that trains in another way, which gives
         # other last bits on some processors, and an encoder has to answer alike before and after an update.
         self.model = model.eval().requires_grad_(False)
         self.inserts = [insert.eval().requires_grad_(False) for insert in inserts]
-        self.architecture = architecture
-        self.preprocessing = preprocessing
-        self.vocabulary = vocabulary
         self.foreign_tokenizer = foreign_tokenizer
-        self.profiles = dict(profiles or {})
-        self.image_forwards = 0
-        self.spares_second = False
-        self._transform = preprocessing.transform()
-        self._fingerprints: dict[str, str] = {}
         self._body: _Hash | None = None
         # An insert in a tower may swap the tower's weights while it runs, and a server has many threads.
         self._turns = {"image": threading.RLock(), "text": threading.RLock()}
         if vocabulary is not None:
             pool_at(model, vocabulary.end_row)
 
-    @cached_property
-    def dim(self) -> int:
-        """Length of an image or text vector."""
-        return self.tower_dim + (0 if self.second is None else self.second.dim)
-
     @property
-    def second(self) -> SecondTower | None:
-        """What gives the rest of a text's vector; None for a model of one text tower."""
+    def second(self) -> WrittenTower | None:
         return getattr(self.model, "second", None)
 
     @cached_property
     def tower_dim(self) -> int:
-        """Length of what the text tower gives (`forward_tokens`): the first numbers of a vector, or all."""
         projection = getattr(text_parts(self.model), "text_projection", None)
         if isinstance(projection, Tensor):
             return int(projection.shape[1])
@@ -165,18 +119,12 @@ class Encoder:
 
     @cached_property
     def trunk_dim(self) -> int:
-        """Length of a row of trunk features: what the image tower gives out before a head."""
         return int(getattr(self.model, "trunk_dim", self.dim))
 
     @property
     def image_routes(self) -> tuple[str, ...]:
-        """The domains whose pictures have a route of their own, sorted."""
         owners = {insert.owner for insert in self.inserts if insert.tower == "image"}
         return tuple(sorted(owner.name for owner in owners if owner.kind == "domain"))
-
-    def image_route(self, domain: str) -> str:
-        """Returns the route of a picture of a domain: the domain where it has an insert, else `BASE`."""
-        return domain if domain in self.image_routes else BASE
 
     @property
     def device(self) -> torch.device:
@@ -191,23 +139,8 @@ class Encoder:
         return self
 
     @property
-    def can_guess_routes(self) -> bool:
-        """True when the encoder holds a router, so that pictures whose domain nobody stated find theirs."""
-        return any(isinstance(insert, Router) for insert in self.inserts)
-
-    def nearest_routes(self, trunk: NDArray[np.float32]) -> list[str]:
-        """Returns the taught domain each picture is nearest to, however far; `BASE` where nothing can tell."""
-        for insert in self.inserts:
-            if isinstance(insert, Router):
-                return insert.nearest(trunk)
-        return [self.image_routes[0] if len(self.image_routes) == 1 else BASE] * len(trunk)
-
-    def guess_routes(self, trunk: NDArray[np.float32]) -> list[str]:
-        """Returns the domain each picture looks like by (n, trunk_dim) base trunk features; `BASE` for none."""
-        for insert in self.inserts:
-            if isinstance(insert, Router):
-                return insert.guess(trunk)
-        return [BASE] * len(trunk)
+    def router(self) -> Router | None:
+        return next((insert for insert in self.inserts if isinstance(insert, Router)), None)
 
     def train(self, mode: bool = True) -> None:
         """Puts model and inserts in train mode, or back in eval mode."""
@@ -261,10 +194,7 @@ class Encoder:
 
     def prepare_images(self, images: Sequence[Image.Image]) -> Tensor:
         """Returns (n, 3, size, size) float32, resized, cropped and normalised."""
-        size = self.preprocessing.size
-        if not images:
-            return torch.empty(0, 3, size, size)
-        return torch.stack([self._transform(image) for image in images])
+        return torch.from_numpy(self.preprocessing.pixels(images))
 
     def forward_images(self, prepared: Tensor, route: Route = BASE) -> Tensor:
         """Runs the image side: (n, 3, size, size) to raw (n, dim) features, with gradients if enabled."""
@@ -310,37 +240,28 @@ class Encoder:
         found: Tensor | None = getattr(getattr(self.model, "image_head", None), "apart", None)
         return found
 
-    def trunk_features(self, images: Sequence[Image.Image], route: str = BASE) -> NDArray[np.float32]:
-        """Returns (n, trunk_dim) float32 trunk features: what a cache keeps of pictures."""
-        rows = []
+    @property
+    def can_be_quiet(self) -> bool:
+        return self.apart is not None
+
+    def _trunk(self, pixels: NDArray[np.float32], route: str) -> NDArray[np.float32]:
         with torch.inference_mode():
-            for start in range(0, len(images), IMAGE_BATCH):
-                prepared = self.prepare_images(images[start : start + IMAGE_BATCH])
-                rows.append(self.forward_trunk(prepared, route).float().cpu().numpy())
-        return np.concatenate(rows) if rows else np.empty((0, self.trunk_dim), dtype=np.float32)
+            return self.forward_trunk(torch.from_numpy(pixels), route).float().cpu().numpy()
 
     def projected(self, trunk: NDArray[np.float32], route: str = BASE) -> NDArray[np.float32]:
-        """Returns raw (n, dim) float32 features of cached trunk features."""
         with torch.inference_mode():
             return self.project(torch.from_numpy(trunk), route).float().cpu().numpy()
-
-    def image_features(self, images: Sequence[Image.Image], route: str = BASE) -> NDArray[np.float32]:
-        """Returns raw (n, dim) float32 image features, not normalised."""
-        return self.projected(self.trunk_features(images, route), route)
-
-    def encode_images(self, images: Sequence[Image.Image], route: str = BASE) -> NDArray[np.float32]:
-        """Returns (n, dim) float32 unit vectors of decoded RGB pictures."""
-        return unit(self.image_features(images, route))
 
     # ----------------------------------------------------------------- texts
 
     def tokenize(self, texts: Sequence[str], language: str = SHARED) -> Tensor:
         """Returns (n, longest) int64 token ids; padded to the longest text when the tower is causal."""
-        if self.vocabulary is None:
-            if self.foreign_tokenizer is None:
-                raise ValueError("this encoder has neither a vocabulary nor a tokenizer")
-            return self.foreign_tokenizer(list(texts))
-        return torch.from_numpy(self.vocabulary.pad(self.vocabulary.encode(texts, language)))
+        return torch.from_numpy(self.tokens(texts, [language] * len(texts)))
+
+    def _foreign_tokens(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        if self.foreign_tokenizer is None:
+            raise ValueError("this encoder has neither a vocabulary nor a tokenizer")
+        return self.foreign_tokenizer(list(texts)).numpy()
 
     def forward_tokens(self, tokens: Tensor, route: Route = SHARED, *, together: bool = False) -> Tensor:
         """Runs the text tower: (n, length) int64 to raw (n, dim) features, with gradients if enabled.
@@ -376,101 +297,37 @@ class Encoder:
         with self._turn("text"):
             return forward(tokens)
 
-    def text_features(self, texts: Sequence[str], language: str = SHARED) -> NDArray[np.float32]:
-        """Returns raw (n, dim) float32 text features, each text read with the language's token table."""
-        rows = []
+    def _first(self, tokens: NDArray[np.int64], languages: Sequence[str]) -> NDArray[np.float32]:
+        route = languages[0] if len(set(languages)) == 1 else languages
         with torch.inference_mode():
-            for start in range(0, len(texts), TEXT_BATCH):
-                part = texts[start : start + TEXT_BATCH]
-                tokens = partial(self.tokenize, part, language)
-                rows.append(self._whole(part, [language] * len(part), tokens))
-        return np.concatenate(rows) if rows else np.empty((0, self.dim), dtype=np.float32)
+            return self.forward_tokens(torch.from_numpy(tokens), route).float().cpu().numpy()
 
-    def _whole(
-        self, texts: Sequence[str], languages: Sequence[str], tokens: Callable[[], Tensor]
-    ) -> NDArray[np.float32]:
-        """Returns raw (n, dim) features of n texts: the tower's, of unit length where others follow, and those."""
-        second = self.second
-        if second is None:
-            route = languages[0] if len(set(languages)) == 1 else languages
-            return self.forward_tokens(tokens(), route).float().cpu().numpy()
-        read = [
-            n for n, language in enumerate(languages) if self.tower_reads(language) or second.trust(language)
-        ]
-        first = np.zeros((len(texts), self.tower_dim), dtype=np.float32)
-        if read:
-            features = self.forward_tokens(tokens()[read], [languages[n] for n in read])
-            first[read] = unit(features.float().cpu().numpy())
-        strange = [n for n in read if not self.tower_reads(languages[n])]
-        first[strange] = second.trusted(first[strange], [languages[n] for n in strange])
-        rest = np.zeros((len(texts), second.dim), dtype=np.float32)
-        asked = [n for n, language in enumerate(languages) if not self._spares(language)]
-        if asked:
-            rest[asked] = second.features([texts[n] for n in asked], [languages[n] for n in asked])
-        for language in dict.fromkeys(languages):
-            rows = [n for n, own in enumerate(languages) if own == language]
-            for insert in reading(self.inserts, "text", language):
-                parts = insert.beside(
-                    *(torch.from_numpy(part[rows]).to(self.device) for part in (first, rest))
-                )
-                first[rows], rest[rows] = (part.cpu().numpy() for part in parts)
-        return np.concatenate([first, rest], axis=1)
+    def _beside(
+        self, first: NDArray[np.float32], rest: NDArray[np.float32], language: str
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        for insert in reading(self.inserts, "text", language):
+            parts = insert.beside(*(torch.from_numpy(part).to(self.device) for part in (first, rest)))
+            first, rest = (part.cpu().numpy() for part in parts)
+        return first, rest
 
     def whole(self) -> Encoder:
-        """Returns this encoder, or one of the same model with which both towers read every text."""
         return self.around(self.model, self.inserts) if self.spares_second else self
 
-    def _spares(self, language: str) -> bool:
-        return self.spares_second and language != SHARED and self.tower_reads(language)
-
-    def tower_reads(self, language: str) -> bool:
-        """True where the text tower knows a language; of any other a second tower, where there is one, reads all."""
-        if self.second is None or language in {SHARED, *self.second.first}:
-            return True
-        return self.vocabulary is not None and language in self.vocabulary.tables
-
-    @property
-    def readable(self) -> Mapping[str, frozenset[str]]:
-        """The languages that a second tower reads untaught, each with its scripts; none where there is no such."""
-        return {} if self.second is None else self.second.written
-
-    def encode_texts(self, texts: Sequence[str], language: str = SHARED) -> NDArray[np.float32]:
-        """Returns (n, dim) float32 unit vectors of texts in one language."""
-        return unit(self.text_features(texts, language))
-
     def text_route(self, language: str) -> str:
-        """Returns the name of what reads a language: its own where it has a table or an insert, else `SHARED`.
-
-        A second tower alone reads each in its own way, too.
-        """
         if not self.tower_reads(language) or any(
             insert.tower == "text" and insert.owner.name == language for insert in self.inserts
         ):
             return language
         return SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
 
-    def encode_readings(self, text: str, languages: Sequence[str]) -> NDArray[np.float32]:
-        """Returns (n, dim) float32 unit vectors of one text read as n languages, by one forward pass."""
-        vocabulary = self.vocabulary
-        if vocabulary is None or len(languages) == 1:
-            return np.concatenate([self.encode_texts([text], language) for language in languages])
-
-        def tokens() -> Tensor:
-            return torch.from_numpy(vocabulary.pad([vocabulary.encode([text], tag)[0] for tag in languages]))
-
-        with torch.inference_mode():
-            return unit(self._whole([text] * len(languages), languages, tokens))
-
     @property
     def similarity_scale(self) -> float:
-        """How steeply the towers were trained to tell cosines apart, 1 … 100; 30 where the model does not say."""
         scale = getattr(self.model, "logit_scale", None)
         return 30.0 if scale is None else min(100.0, max(1.0, float(scale.detach().exp())))
 
     # ---------------------------------------------------------- fingerprints
 
     def image_fingerprint(self, route: str = BASE) -> str:
-        """Sha256 (hex) of what turns a picture of this domain into a vector: tower, head, preprocessing, inserts."""
         inserts = reading(self.inserts, "image", route)
 
         def digest() -> str:
@@ -480,12 +337,10 @@ class Encoder:
         return self._cached(f"image:{route}", digest)
 
     def trunk_fingerprint(self, route: str = BASE) -> str:
-        """Sha256 (hex) of what turns a picture of this domain into trunk features."""
         inserts = [insert for insert in reading(self.inserts, "image", route) if insert.runs_in_tower]
-        return self._cached(f"trunk:{route}", lambda: extended(self._trunk(), inserts))
+        return self._cached(f"trunk:{route}", lambda: extended(self._trunk_side(), inserts))
 
     def text_fingerprint(self, language: str = SHARED) -> str:
-        """Sha256 (hex) of what turns a text of this language into a vector: body, rows, segmentation, inserts."""
         inserts = reading(self.inserts, "text", language)
         return self._cached(f"text:{language}", lambda: extended(self._text_side(language), inserts))
 
@@ -501,7 +356,7 @@ class Encoder:
     def _image_side(self) -> str:
         return self._cached("image", lambda: image_digest(self.model, self.preprocessing, self.architecture))
 
-    def _trunk(self) -> str:
+    def _trunk_side(self) -> str:
         if not hasattr(self.model, "image_head"):
             return self._image_side()  # what the tower gives out is the vector itself
         return self._cached("trunk", lambda: trunk_digest(self.model, self.preprocessing, self.architecture))
@@ -524,17 +379,6 @@ class Encoder:
         read = str(self.tower_reads(language) or second.trust(language) or False)
         towers = "first" if self._spares(language) else read
         return hashlib.sha256(f"{digest}|{language}|{towers}".encode()).hexdigest()
-
-    def _cached(self, name: str, compute: Callable[[], str]) -> str:
-        if name not in self._fingerprints:
-            self._fingerprints[name] = compute()
-        return self._fingerprints[name]
-
-
-def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns rows divided by their length, (n, dim) float32."""
-    tensor = functional.normalize(torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32)), dim=-1)
-    return tensor.numpy()
 
 
 @contextmanager

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from model_updates.encoder import IMAGE_BATCH, Encoder
-from model_updates.inserts import BASE
+from model_updates.encoder import Encoder
 from model_updates.pairs import TrainingPair, by_language
+from model_updates.routes import BASE
+from model_updates.search_encoder import IMAGE_BATCH
 
 Rows = NDArray[np.float32]
 LoadImage = Callable[[str], Image.Image]

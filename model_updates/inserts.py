@@ -1,12 +1,9 @@
 """Inserts: small modules that stay in an encoder and that one route alone reads.
 
-A *route* says which inserts read an input: a text's route is its language, a picture's its domain, and `BASE` is the
-route of everything that has no insert of its own. An insert belongs to exactly one owner: a language, a domain, or the
-encoder (then every route of its tower reads it). It lies beside the model and not inside it, so that the model's own
-tensors, and with them the vectors of every other route, cannot change by a bit when it comes or goes.
-
-A picture that nobody taught may read a route *quietly*: its vector is that of the route, turned towards a direction
-which no text has, until its likeness to every text is a share of what it was (`quiet`).
+A *route* (`model_updates.routes`) says which inserts read an input. An insert belongs to exactly one owner: a
+language, a domain, or the encoder (then every route of its tower reads it). It lies beside the model and not inside
+it, so that the model's own tensors, and with them the vectors of every other route, cannot change by a bit when it
+comes or goes.
 
 Adding a kind: a subclass in `model_updates/parts/`, and its line in `parts/kinds.py`. An encoder that is opened builds
 its inserts from kind, owner and configuration, loads their tensors, and hashes all of it into the fingerprint of
@@ -25,15 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from model_updates.routes import Route, loudness
 from model_updates.towers import hash_tensors
-
-BASE = ""
-"""The route of a picture whose domain has no insert."""
-
-_QUIETLY = "~"
-
-Route = str | Sequence[str]
-"""One language or domain for all rows, or one for each."""
 
 RunImages = Callable[[Tensor], Tensor]
 RunTexts = Callable[[Tensor, Tensor], Tensor]
@@ -134,17 +124,6 @@ class Router(Insert):
     @abstractmethod
     def nearest(self, trunk: NDArray[np.float32]) -> list[str]:
         """Returns the domain with a route that each row of (n, trunk_dim) base trunk features is nearest to."""
-
-
-def quiet(route: str, share: float) -> str:
-    """Returns the route on which pictures have a share, in (0, 1], of the likeness to texts that `route` gives them."""
-    return route if share == 1 else f"{route}{_QUIETLY}{round(100 * share)}"
-
-
-def loudness(route: str) -> tuple[str, float]:
-    """Returns what a route reads, and the share of its likeness to texts; the inverse of `quiet`."""
-    name, _, percent = route.partition(_QUIETLY)
-    return name, int(percent or 100) / 100
 
 
 def reading(inserts: Sequence[Insert], tower: str, route: str) -> list[Insert]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.pair import SliceKey
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.evaluation import (
     CONCEPT_DEPTH,
     TIE_TOLERANCE,
@@ -30,8 +30,9 @@ from model_updates.evaluation import (
     rank_slice,
 )
 from model_updates.features import FeatureCache, LoadImage, Rows, image_features, text_features
-from model_updates.inserts import BASE
 from model_updates.readings import background
+from model_updates.routes import BASE
+from model_updates.search_encoder import unit
 
 BLOCK = 1024
 """Captions whose similarities are held at once."""

@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.evaluation import TIE_TOLERANCE, FloatArray, IntArray, caption_ranks, pd
 from model_updates.features import FeatureCache, LoadImage, NoCache, Rows, image_features, text_features
+from model_updates.search_encoder import unit
 
 PROMPTS = (
     "{}",

@@ -17,14 +17,13 @@ def resized_once(load: LoadImage, preprocessing: Preprocessing, *, most_bytes: i
 
     What comes after `most_bytes` of pixels is decoded each time.
     """
-    resize = preprocessing.resized()
     kept: dict[str, Image.Image] = {}
     room = most_bytes // (3 * preprocessing.size**2)
 
     def resized(image_id: str) -> Image.Image:
         found = kept.get(image_id)
         if found is None:
-            found = resize(load(image_id))
+            found = preprocessing.resized(load(image_id))
             if len(kept) < room:
                 kept[image_id] = found
         return found

@@ -20,9 +20,9 @@ from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.encoder import Encoder
 from model_updates.evaluation import View
 from model_updates.features import FeatureCache, LoadImage
-from model_updates.inserts import BASE
 from model_updates.measurement import HeldOut, Measured, ReadAs, Side, measure_views
 from model_updates.references import TRANSLATE_TEST
+from model_updates.routes import BASE
 
 DEPTHS = (1, 5, 10)
 

@@ -8,9 +8,10 @@ from app.home.workspace import Workspace
 from app.learning.routes import stated_routes
 from index.generation import Generation
 from ingest.records import Pin
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.features import image_features
-from model_updates.inserts import BASE
+from model_updates.routes import BASE
+from model_updates.search_encoder import unit
 
 
 def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> list[tuple[str, bool]]:

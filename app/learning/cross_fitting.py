@@ -28,9 +28,9 @@ from model_updates.evaluation import SliceResult, View
 from model_updates.features import Overlay
 from model_updates.gate.examined import FEWEST_THINGS, FOLDS, CrossFitted
 from model_updates.gate.report import GateReport, Policy, Verdict
-from model_updates.inserts import BASE
 from model_updates.measurement import HeldOut, Measured, Results, Side, measure_views
 from model_updates.pairs import Fold, TrainingPair
+from model_updates.routes import BASE
 from model_updates.strategy import Foresight, Strategy
 
 

@@ -7,8 +7,8 @@ from app.desk.releases import Change, Difference, SliceChange, SliceSummary
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from model_updates.encoder import Encoder
-from model_updates.inserts import BASE
 from model_updates.recalls import mean_text_recall
+from model_updates.routes import BASE
 
 
 def difference_between(workspace: Workspace, a: str, b: str) -> Difference:

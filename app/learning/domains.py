@@ -12,9 +12,10 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.yardstick import usable_chunks
 from ingest.pair import BASE_LANGUAGE
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, image_features, text_features
 from model_updates.pairs import TrainingPair
+from model_updates.search_encoder import unit
 
 Caption = tuple[str, str]
 """Text and language."""

@@ -32,7 +32,7 @@ from index.writing import contents_of, grow_generation
 from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.features import image_features
-from model_updates.inserts import BASE
+from model_updates.routes import BASE
 
 logger = logging.getLogger(__name__)
 

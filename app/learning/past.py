@@ -26,8 +26,8 @@ from model_updates.evaluation import SliceResult
 from model_updates.features import FeatureCache
 from model_updates.gate.report import GateReport, Verdict, owed
 from model_updates.gate.rules import Past
-from model_updates.inserts import BASE, loudness
 from model_updates.measurement import HeldOut, Measured, Results, Side, measure_views
+from model_updates.routes import BASE, loudness
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from index.generation import Generation
 from ingest.checks import DEFAULT_DOMAIN
 from model_updates.encoder import Encoder
 from model_updates.features import trunk_features
-from model_updates.inserts import BASE
+from model_updates.routes import BASE
 
 
 def picture_routes(

@@ -21,8 +21,8 @@ from ingest.errors import BadRow
 from ingest.findings import Finding, Outcome
 from ingest.sentence import phrase
 from model_updates.features import Rows, trunk_features
-from model_updates.inserts import BASE
 from model_updates.parts.router import FEWEST_PICTURES, MOST_PICTURES, fitted
+from model_updates.routes import BASE
 
 OPENED = "opened_domain"
 MOST = (

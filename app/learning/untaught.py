@@ -23,12 +23,13 @@ from ingest.checks import DEFAULT_DOMAIN
 from ingest.findings import Figure, Finding, Outcome
 from ingest.pair import Pair, SliceKey, Split
 from ingest.sentence import joined, phrase
-from model_updates.encoder import Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.features import Rows, image_features, text_features, trunk_features
 from model_updates.gate.comparison import measured_drop
 from model_updates.gate.examined import FEWEST_OLD, MOST_DISPLACED, ONE_SIDED
-from model_updates.inserts import BASE, loudness, quiet
 from model_updates.recalls import RECALL_DEPTHS
+from model_updates.routes import BASE, loudness, quiet
+from model_updates.search_encoder import unit
 
 UNTAUGHT = "untaught_pictures"
 SHARES = (0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
@@ -62,7 +63,7 @@ def untaught_routes(
 
     `routes` are those of all others that do not take the base route. None where the encoder cannot be quiet.
     """
-    if encoder.apart is None or not encoder.image_routes:
+    if not encoder.can_be_quiet or not encoder.image_routes:
         return {}
     ids = workspace.catalog.gallery_ids()
     untaught = _untaught(workspace, encoder, ids, routes, known)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.learning.yardstick import sampled
 from app.query.snapshot import Vectors
-from model_updates.encoder import unit
+from model_updates.search_encoder import unit
 
 NEAREST = 2
 _SELDOM, _OFTEN = 3, 0.2  # captions that have a word which says something: so many, and this share at most

@@ -23,8 +23,8 @@ from ingest.images import decode
 from ingest.pair import image_id_of
 from ingest.sentence import phrase
 from ingest.spans import span
-from model_updates.encoder import unit
-from model_updates.inserts import BASE
+from model_updates.routes import BASE
+from model_updates.search_encoder import unit
 
 _SAMPLE = 512
 _NARROWEST = 1e-4  # a spread below this is rounding
@@ -145,7 +145,7 @@ def _picture_vector(snapshot: Snapshot, picture: QueryPicture) -> Vectors:
     trunk = encoder.trunk_features(images)
     guessed = encoder.guess_routes(trunk)[0]
     # What looks like nothing taught is found on the route that such pictures take.
-    route = encoder.nearest_routes(trunk)[0] if guessed == BASE and encoder.apart is not None else guessed
+    route = encoder.nearest_routes(trunk)[0] if guessed == BASE and encoder.can_be_quiet else guessed
     rows = unit(encoder.projected(trunk)) if route == BASE else encoder.encode_images(images, route)
     return np.asarray(rows[0], dtype=np.float32)
 

@@ -47,9 +47,9 @@ from app.query.gauges import Gauge, Gauges, read, write
 from app.query.parts import sample_ids, sample_of
 from app.query.snapshot import Snapshot, Vectors
 from ingest.pair import BASE_LANGUAGE, Pair, Split
-from model_updates.encoder import unit
 from model_updates.features import TEXT, text_features, text_id
 from model_updates.photo.e5 import language_captions
+from model_updates.search_encoder import unit
 
 FEWEST, MOST = 20, 200
 """Held-out captions that a language is calibrated on: with fewer, one of twenty is nobody."""

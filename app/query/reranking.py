@@ -20,7 +20,7 @@ from PIL import Image
 from model_updates.encoder import Encoder
 from model_updates.fusion.encoder import fusion_of
 from model_updates.fusion.matching import Matcher, Seen
-from model_updates.inserts import BASE
+from model_updates.routes import BASE
 
 FIRST = 50
 MOST_BYTES = 256 << 20

@@ -22,8 +22,8 @@ from index.feature_store import FeatureStore
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE, Split
 from ingest.sentence import joined, phrase
-from model_updates.encoder import unit
 from model_updates.features import text_features
+from model_updates.search_encoder import unit
 
 FEWEST, MOST = 20, 300
 """Validation pairs that eta is chosen on."""

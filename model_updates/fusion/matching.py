@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
-from model_updates.encoder import IMAGE_BATCH, Encoder
+from model_updates.encoder import Encoder
 from model_updates.errors import NoFusion
 from model_updates.fusion.encoder import PictureFeatures, fusion_of, usable
 from model_updates.fusion.tokens import read_images, read_texts, real_words
-from model_updates.inserts import BASE
+from model_updates.routes import BASE
+from model_updates.search_encoder import IMAGE_BATCH
 
 Seen = tuple[Tensor, Tensor]
 """The patches and the unit vector of one picture, as a fusion encoder reads it."""

@@ -15,11 +15,12 @@ from PIL import Image
 from torch import Tensor
 from torch.nn.functional import normalize
 
-from model_updates.encoder import IMAGE_BATCH, Encoder, unit
+from model_updates.encoder import Encoder
 from model_updates.features import caption_features
 from model_updates.pairs import TrainingPair, UpdateData
 from model_updates.parts.replaying import MemoryOptions, ReplayMemory
 from model_updates.parts.two_towers import TwoTowerOptions
+from model_updates.search_encoder import IMAGE_BATCH, unit
 from model_updates.strategy import State, UpdateContext
 
 CHUNKS = "chunks"  # the key of the counts among a strategy's facts

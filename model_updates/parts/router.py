@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from model_updates.encoder import Encoder
-from model_updates.inserts import BASE, ENCODER, Owner, Router
+from model_updates.inserts import ENCODER, Owner, Router
+from model_updates.routes import BASE
 
 Points = NDArray[np.float64]
 

@@ -18,9 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from model_updates.encoder import TEXT_BATCH, Encoder
+from model_updates.encoder import Encoder
 from model_updates.inserts import Insert, Owner, language
 from model_updates.pairs import PairSet
+from model_updates.search_encoder import TEXT_BATCH
 
 STRENGTH = 3.0
 LENGTHS = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 1.4)

@@ -33,7 +33,7 @@ from torch.nn.functional import normalize
 
 from model_updates.batches import pad, sampled, tokenise
 from model_updates.checked import Count, NotNegative, OneOf, Within
-from model_updates.encoder import IMAGE_BATCH, TEXT_BATCH, Encoder
+from model_updates.encoder import Encoder
 from model_updates.features import LoadImage
 from model_updates.inserts import ENCODER
 from model_updates.pairs import Batch, TrainingPair, UpdateData
@@ -41,6 +41,7 @@ from model_updates.parts.experts import CHOSEN, Experts, ImageExperts, TextExper
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.selectors import selected
 from model_updates.parts.two_towers import RunOptions, contrast, unit_features
+from model_updates.search_encoder import IMAGE_BATCH, TEXT_BATCH
 from model_updates.strategy import BOTH_TOWERS, Epochs, Family, ParameterGroup, Schedule, UpdateContext
 from model_updates.towers import embed, image_trunk, text_body
 

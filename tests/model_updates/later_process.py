@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from model_updates.encoder import Encoder
-from model_updates.inserts import BASE
+from model_updates.routes import BASE
 from model_updates.strategy import State
 from model_updates.versions import load_state, load_version
 from tests.model_updates.contract import carry, made, run, second_context

@@ -8,7 +8,8 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from model_updates.encoder import Encoder, training, unit
+from model_updates.encoder import Encoder, training
+from model_updates.search_encoder import unit
 from model_updates.towers import is_expandable, resize_token_table, token_table
 from model_updates.vocabulary import Vocabulary
 from tests.model_updates.tiny import ENGLISH_TEXTS, draw, image_ids, tiny_encoder

@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from model_updates.encoder import Encoder
 from model_updates.errors import VersionDamaged
 from model_updates.features import image_features
-from model_updates.inserts import BASE, ENCODER, Insert, Owner, RunImages, RunTexts, domain, language
+from model_updates.inserts import ENCODER, Insert, Owner, RunImages, RunTexts, domain, language
 from model_updates.parts.kinds import KINDS
+from model_updates.routes import BASE
 from model_updates.versions import read_inserts, write_version
 from tests.model_updates.shelf import Shelf
 from tests.model_updates.tiny import draw, image_ids, tiny_encoder

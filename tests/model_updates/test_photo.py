@@ -12,7 +12,6 @@ import torch
 
 from model_updates import features
 from model_updates.available import lacking
-from model_updates.encoder import unit
 from model_updates.errors import ForeignTokenizer, UnknownModel, WeightsMismatch
 from model_updates.opening import base_languages, build_model, fit_weights, open_encoder
 from model_updates.pairs import TrainingPair
@@ -27,6 +26,7 @@ from model_updates.photo.precomputed import shipped
 from model_updates.photo.second_texts import readable
 from model_updates.photo.text_tower import WIDTH
 from model_updates.photo.tokenizer import ROWS, SentencePieces, sentence_pieces
+from model_updates.search_encoder import unit
 from model_updates.segmenters import open_segmenter
 from model_updates.strategies.language_tables import UNTRANSLATED_EPOCHS, LanguageTables
 from model_updates.towers import resize_token_table

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from model_updates.encoder import unit
 from model_updates.evaluation import pd
+from model_updates.search_encoder import unit
 from model_updates.zero_shot import (
     PROMPTS,
     Probe,

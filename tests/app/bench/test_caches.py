@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from open_clip.transform import PreprocessCfg, image_transform_v2
 from PIL import Image
 
 from app.bench.caches import resized_once
@@ -32,9 +33,14 @@ class _Shelf:
 def test_the_towers_input_is_the_same_to_the_bit(mode: str, interpolation: str) -> None:
     shelf = _Shelf()
     preprocessing = Preprocessing(32, MEAN, STD, interpolation, mode)
-    load, transform = resized_once(shelf.load, preprocessing), preprocessing.transform()
+    load = resized_once(shelf.load, preprocessing)
+    config = PreprocessCfg(size=32, mean=MEAN, std=STD, interpolation=interpolation, resize_mode=mode)
+    transform = image_transform_v2(config, is_train=False)
     for image_id in ("128x128", "90x61", "20x50", "32x32"):
-        assert torch.equal(transform(load(image_id)), transform(shelf.load(image_id))), image_id
+        expected = transform(shelf.load(image_id))
+        assert torch.equal(transform(load(image_id)), expected), image_id
+        ours = preprocessing.pixels([shelf.load(image_id), load(image_id)])
+        assert torch.equal(torch.from_numpy(ours), torch.stack([expected, expected])), image_id
 
 
 def test_a_picture_is_decoded_once_while_there_is_room() -> None:

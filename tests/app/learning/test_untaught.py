@@ -20,8 +20,9 @@ from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
 from model_updates.encoder import Encoder
 from model_updates.gate.examined import MOST_DISPLACED
-from model_updates.inserts import domain, loudness, quiet
+from model_updates.inserts import domain
 from model_updates.parts.adapters import FeatureHead
+from model_updates.routes import loudness, quiet
 from tests.app.small_home import copy_of, small_home
 from tests.model_updates.photographs import drawn_pictures, photo_encoder
 

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 
 from model_updates.encoder import Encoder
-from model_updates.inserts import BASE, domain
+from model_updates.inserts import domain
 from model_updates.parts.adapters import FeatureHead
+from model_updates.routes import BASE
 from model_updates.strategies.domain_adapters import defaults_for
 from model_updates.versions import load_version, write_version
 from tests.model_updates.photographs import drawn_pictures, photo_encoder

@@ -17,12 +17,13 @@ from torch import Tensor, nn
 
 from model_updates.batches import Batches
 from model_updates.encoder import Encoder
-from model_updates.inserts import BASE, domain
+from model_updates.inserts import domain
 from model_updates.pairs import TrainingPair
 from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.merging_towers import count_statistics
 from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
+from model_updates.routes import BASE
 from model_updates.strategies.c_clip import CClip
 from model_updates.towers import image_tower, text_tower
 from tests.model_updates.contract import BOTH, CASES, context_of, first_update, made, run

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from model_updates.inserts import BASE, ENCODER
+from model_updates.inserts import ENCODER
 from model_updates.parts.router import LdaRouter, fitted
+from model_updates.routes import BASE
 from tests.model_updates.tiny import tiny_encoder
 
 RNG = np.random.default_rng(5)
