@@ -13,7 +13,6 @@ insert for line drawings, provably leaves every other vector alone.
 from __future__ import annotations
 
 import copy
-import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -26,14 +25,13 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor, nn
-from torch.nn import functional
 
 from model_updates.errors import WeightsMismatch
 from model_updates.fingerprints import image_digest, text_body_digest, text_digest, trunk_digest
-from model_updates.inserts import ENCODER, Insert, Router, RunTokens, by_route, extended, reading
+from model_updates.inserts import ENCODER, Insert, Router, RunTokens, by_route, reading
 from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
-from model_updates.routes import BASE, Route, loudness
+from model_updates.routes import BASE, Route
 from model_updates.search_encoder import SearchEncoder, SecondTower
 from model_updates.towers import (
     by_length,
@@ -222,33 +220,18 @@ class Encoder(SearchEncoder):
                 forward = partial(insert.around_head, forward)
             return forward(rows)
 
-        rows = by_route(self.inserts, "image", route, run, trunk.to(self.device))
-        shares = [loudness(one)[1] for one in ([route] if isinstance(route, str) else route)]
-        return rows if all(share == 1 for share in shares) else self._turned(rows, shares)
+        return by_route(self.inserts, "image", route, run, trunk.to(self.device))
 
-    def _turned(self, rows: Tensor, shares: Sequence[float]) -> Tensor:
-        """Returns rows (n, dim), of which those with a share below 1 are turned away from all texts; see `quiet`."""
-        if self.apart is None:
-            raise ValueError("this encoder has no direction apart from texts, so no picture can be quiet")
-        apart, share = self.apart.to(rows), torch.tensor(shares).to(rows)[:, None]
-        across = functional.normalize(rows - (rows @ apart)[:, None] * apart, dim=-1)
-        return torch.where(share < 1, share * across + torch.sqrt(1 - share**2) * apart, rows)
-
-    @property
-    def apart(self) -> Tensor | None:
-        """A unit direction (dim,) that no text has a part in; None for a model that knows of none."""
+    @cached_property
+    def apart(self) -> NDArray[np.float32] | None:
         found: Tensor | None = getattr(getattr(self.model, "image_head", None), "apart", None)
-        return found
+        return None if found is None else found.float().cpu().numpy()
 
-    @property
-    def can_be_quiet(self) -> bool:
-        return self.apart is not None
-
-    def _trunk(self, pixels: NDArray[np.float32], route: str) -> NDArray[np.float32]:
+    def trunk_of(self, pixels: NDArray[np.float32], route: str = BASE) -> NDArray[np.float32]:
         with torch.inference_mode():
             return self.forward_trunk(torch.from_numpy(pixels), route).float().cpu().numpy()
 
-    def projected(self, trunk: NDArray[np.float32], route: str = BASE) -> NDArray[np.float32]:
+    def _head(self, trunk: NDArray[np.float32], route: str) -> NDArray[np.float32]:
         with torch.inference_mode():
             return self.project(torch.from_numpy(trunk), route).float().cpu().numpy()
 
@@ -327,23 +310,6 @@ class Encoder(SearchEncoder):
 
     # ---------------------------------------------------------- fingerprints
 
-    def image_fingerprint(self, route: str = BASE) -> str:
-        inserts = reading(self.inserts, "image", route)
-
-        def digest() -> str:
-            loud, share = extended(self._image_side(), inserts), loudness(route)[1]
-            return loud if share == 1 else hashlib.sha256(f"{loud}|{share}".encode()).hexdigest()
-
-        return self._cached(f"image:{route}", digest)
-
-    def trunk_fingerprint(self, route: str = BASE) -> str:
-        inserts = [insert for insert in reading(self.inserts, "image", route) if insert.runs_in_tower]
-        return self._cached(f"trunk:{route}", lambda: extended(self._trunk_side(), inserts))
-
-    def text_fingerprint(self, language: str = SHARED) -> str:
-        inserts = reading(self.inserts, "text", language)
-        return self._cached(f"text:{language}", lambda: extended(self._text_side(language), inserts))
-
     def forget_fingerprints(self) -> None:
         """Drops the remembered fingerprints; call after changing a parameter or the vocabulary."""
         self._fingerprints.clear()
@@ -353,32 +319,20 @@ class Encoder(SearchEncoder):
         swaps = any(insert.tower == tower and insert.runs_in_tower for insert in self.inserts)
         return self._turns[tower] if swaps else nullcontext()
 
-    def _image_side(self) -> str:
-        return self._cached("image", lambda: image_digest(self.model, self.preprocessing, self.architecture))
+    def _side(self, part: str) -> str:
+        kind, _, table = part.partition(":")
+        if kind == "table":
+            # Every language's table is read with the body, which weighs more than all of them.
+            if self._body is None:
+                self._body = text_body_digest(self.model, self.architecture)
+            return text_digest(self._body, self.model, self.vocabulary, table)
+        # What a tower without a head gives out is the vector itself.
+        digest = trunk_digest if kind == "trunk" and hasattr(self.model, "image_head") else image_digest
+        return digest(self.model, self.preprocessing, self.architecture)
 
-    def _trunk_side(self) -> str:
-        if not hasattr(self.model, "image_head"):
-            return self._image_side()  # what the tower gives out is the vector itself
-        return self._cached("trunk", lambda: trunk_digest(self.model, self.preprocessing, self.architecture))
-
-    def _text_body(self) -> _Hash:
-        # Every language's table is read with it, and it weighs more than all of them.
-        if self._body is None:
-            self._body = text_body_digest(self.model, self.architecture)
-        return self._body
-
-    def _text_side(self, language: str) -> str:
-        table = SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
-        digest = self._cached(
-            f"table:{table}", lambda: text_digest(self._text_body(), self.model, self.vocabulary, table)
-        )
-        second = self.second
-        if second is None or language == SHARED:
-            return digest
-        # It centres every language by itself, so that two languages of one table read the same words differently.
-        read = str(self.tower_reads(language) or second.trust(language) or False)
-        towers = "first" if self._spares(language) else read
-        return hashlib.sha256(f"{digest}|{language}|{towers}".encode()).hexdigest()
+    def _digests(self, tower: str, route: str, *, in_tower_alone: bool = False) -> list[str]:
+        inserts = reading(self.inserts, tower, route)
+        return [one.digest() for one in inserts if one.runs_in_tower or not in_tower_alone]
 
 
 @contextmanager

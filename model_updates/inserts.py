@@ -157,12 +157,3 @@ def by_route(
     results = [run(chosen[key], rows[positions]) for key, positions in groups.items()]
     order = [position for positions in groups.values() for position in positions]
     return torch.cat(results)[torch.tensor(order, device=rows.device).argsort()]
-
-
-def extended(fingerprint: str, inserts: Sequence[Insert]) -> str:
-    """Returns a fingerprint with inserts hashed into it; the same one when there are none."""
-    if not inserts:
-        return fingerprint
-    return hashlib.sha256(
-        "|".join([fingerprint, *(insert.digest() for insert in inserts)]).encode()
-    ).hexdigest()

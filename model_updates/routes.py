@@ -4,6 +4,7 @@ A picture that nobody taught may read a route *quietly*: its vector is that of t
 which no text has, until its likeness to every text is a share of what it was.
 """
 
+import hashlib
 from collections.abc import Sequence
 
 BASE = ""
@@ -23,3 +24,10 @@ def loudness(route: str) -> tuple[str, float]:
     """Returns what a route reads, and the share of its likeness to texts; the inverse of `quiet`."""
     name, _, percent = route.partition(_QUIETLY)
     return name, int(percent or 100) / 100
+
+
+def extended(fingerprint: str, digests: Sequence[str]) -> str:
+    """Returns a fingerprint with the digests of inserts hashed into it; the same one when there are none."""
+    if not digests:
+        return fingerprint
+    return hashlib.sha256("|".join([fingerprint, *digests]).encode()).hexdigest()

@@ -7,9 +7,10 @@ the same for both: preprocessing, segmentation, which tower reads a language, ho
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ from PIL import Image
 
 from model_updates.language_profiles import LanguageProfile
 from model_updates.preprocessing import Preprocessing
-from model_updates.routes import BASE
+from model_updates.routes import BASE, extended, loudness
 from model_updates.vocabulary import SHARED, Vocabulary
 
 IMAGE_BATCH = 64
@@ -122,8 +123,8 @@ class SearchEncoder(ABC):
 
     @property
     @abstractmethod
-    def can_be_quiet(self) -> bool:
-        """True where there is a direction that no text has a part in; see `model_updates.routes`."""
+    def apart(self) -> Rows | None:
+        """A unit direction (dim,) that no text has a part in; None where nobody knows one."""
 
     @property
     @abstractmethod
@@ -131,8 +132,8 @@ class SearchEncoder(ABC):
         """How steeply the towers were trained to tell cosines apart, 1 … 100; 30 where the model does not say."""
 
     @abstractmethod
-    def projected(self, trunk: Rows, route: str = BASE) -> Rows:
-        """Returns raw (n, dim) float32 features of trunk features (n, trunk_dim); no picture is needed again."""
+    def _head(self, trunk: Rows, route: str) -> Rows:
+        """Maps trunk features (n, trunk_dim) of a domain to raw (n, dim) features."""
 
     @abstractmethod
     def text_route(self, language: str) -> str:
@@ -142,16 +143,12 @@ class SearchEncoder(ABC):
         """
 
     @abstractmethod
-    def image_fingerprint(self, route: str = BASE) -> str:
-        """Sha256 (hex) of what turns a picture of this domain into a vector: tower, head, preprocessing, inserts."""
+    def _side(self, part: str) -> str:
+        """Sha256 (hex) of a part without its inserts: "image", "trunk", or "table:<name>" for texts of a table."""
 
     @abstractmethod
-    def trunk_fingerprint(self, route: str = BASE) -> str:
-        """Sha256 (hex) of what turns a picture of this domain into trunk features."""
-
-    @abstractmethod
-    def text_fingerprint(self, language: str = SHARED) -> str:
-        """Sha256 (hex) of what turns a text of this language into a vector: body, rows, segmentation, inserts."""
+    def _digests(self, tower: str, route: str, *, in_tower_alone: bool = False) -> list[str]:
+        """Sha256 (hex) of each insert that an input of a route runs through, or of those that run in the tower."""
 
     @abstractmethod
     def whole(self) -> SearchEncoder:
@@ -162,8 +159,8 @@ class SearchEncoder(ABC):
         """Returns (n, longest) token ids by the rules of a tokenizer that is not ours."""
 
     @abstractmethod
-    def _trunk(self, pixels: Rows, route: str) -> Rows:
-        """Runs the image tower: (n, 3, size, size) to (n, trunk_dim)."""
+    def trunk_of(self, pixels: Rows, route: str = BASE) -> Rows:
+        """Runs the image tower: prepared pictures (n, 3, size, size) to (n, trunk_dim) float32 trunk features."""
 
     @abstractmethod
     def _first(self, tokens: Tokens, languages: Sequence[str]) -> Rows:
@@ -199,6 +196,24 @@ class SearchEncoder(ABC):
         """Returns the domain each picture looks like by (n, trunk_dim) base trunk features; `BASE` for none."""
         return [BASE] * len(trunk) if self.router is None else self.router.guess(trunk)
 
+    def projected(self, trunk: Rows, route: str = BASE) -> Rows:
+        """Returns raw (n, dim) float32 features of trunk features (n, trunk_dim); no picture is needed again."""
+        name, share = loudness(route)
+        rows = self._head(trunk, name)
+        if share == 1:
+            return rows
+        if self.apart is None:
+            raise ValueError("this encoder has no direction apart from texts, so no picture can be quiet")
+        # Turned away from all texts, so that its likeness to each is a share of what it was.
+        across = unit(rows - (rows @ self.apart)[:, None] * self.apart)
+        quiet: Rows = np.float32(share) * across + np.float32((1 - share**2) ** 0.5) * self.apart
+        return quiet
+
+    @property
+    def can_be_quiet(self) -> bool:
+        """True where a picture can be turned away from all texts; see `model_updates.routes`."""
+        return self.apart is not None
+
     def trunk_features(self, images: Sequence[Image.Image], route: str = BASE) -> Rows:
         """Returns (n, trunk_dim) float32 trunk features: what a cache keeps of pictures."""
         rows = [
@@ -206,10 +221,6 @@ class SearchEncoder(ABC):
             for start in range(0, len(images), IMAGE_BATCH)
         ]
         return np.concatenate(rows) if rows else np.empty((0, self.trunk_dim), dtype=np.float32)
-
-    def trunk_of(self, pixels: Rows, route: str = BASE) -> Rows:
-        """Returns (n, trunk_dim) float32 trunk features of prepared pictures (n, 3, size, size)."""
-        return self._trunk(pixels, route)
 
     def image_features(self, images: Sequence[Image.Image], route: str = BASE) -> Rows:
         """Returns raw (n, dim) float32 image features, not normalised."""
@@ -285,6 +296,40 @@ class SearchEncoder(ABC):
     def readable(self) -> Mapping[str, frozenset[str]]:
         """The languages that a second tower reads untaught, each with its scripts; none where there is no such."""
         return {} if self.second is None else self.second.written
+
+    # ---------------------------------------------------------- fingerprints
+
+    def image_fingerprint(self, route: str = BASE) -> str:
+        """Sha256 (hex) of what turns a picture of this domain into a vector: tower, head, preprocessing, inserts."""
+
+        def digest() -> str:
+            loud = extended(self._cached("image", lambda: self._side("image")), self._digests("image", route))
+            share = loudness(route)[1]
+            return loud if share == 1 else hashlib.sha256(f"{loud}|{share}".encode()).hexdigest()
+
+        return self._cached(f"image:{route}", digest)
+
+    def trunk_fingerprint(self, route: str = BASE) -> str:
+        """Sha256 (hex) of what turns a picture of this domain into trunk features."""
+        inside = partial(self._digests, "image", route, in_tower_alone=True)
+        side = partial(self._cached, "trunk", lambda: self._side("trunk"))
+        return self._cached(f"trunk:{route}", lambda: extended(side(), inside()))
+
+    def text_fingerprint(self, language: str = SHARED) -> str:
+        """Sha256 (hex) of what turns a text of this language into a vector: body, rows, segmentation, inserts."""
+        inserts = partial(self._digests, "text", language)
+        return self._cached(f"text:{language}", lambda: extended(self._text_side(language), inserts()))
+
+    def _text_side(self, language: str) -> str:
+        table = f"table:{SHARED if self.vocabulary is None else self.vocabulary.table_name(language)}"
+        digest = self._cached(table, lambda: self._side(table))
+        second = self.second
+        if second is None or language == SHARED:
+            return digest
+        # It centres every language by itself, so that two languages of one table read the same words differently.
+        read = str(self.tower_reads(language) or second.trust(language) or False)
+        towers = "first" if self._spares(language) else read
+        return hashlib.sha256(f"{digest}|{language}|{towers}".encode()).hexdigest()
 
     def _cached(self, name: str, compute: Callable[[], str]) -> str:
         if name not in self._fingerprints:
