@@ -28,9 +28,10 @@ from app.query.reranking import FIRST, Reranker
 from ingest.intake import IntakeOptions
 from ingest.pair import Split
 from model_updates.encoder import Encoder
-from model_updates.features import LoadImage, Rows, image_features, text_features
+from model_updates.features import LoadImage, image_features, text_features
 from model_updates.fusion.retrieval import fusion_features, mean_features, retrieval_map
 from model_updates.pairs import TrainingPair
+from model_updates.search_encoder import Rows
 
 REPORT = CELLS.parent / "fusion.md"
 STYLE, EPOCHS, BATCH = "chalk", 10, 64

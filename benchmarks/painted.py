@@ -14,8 +14,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from model_updates.photo import packages
-from model_updates.photo.image_tower import PhotoTower, tower_and_classifier
+from model_updates.photo.image_tower import PhotoTower, image_weights, tower_and_classifier
 from model_updates.photo.model import preprocessing
 
 SIDE, PATCH, CHANNELS = 64, 16, 3
@@ -32,7 +31,7 @@ def painted(picture: Image.Image) -> Image.Image:
 @cache
 def _tower() -> PhotoTower:
     tower = PhotoTower()
-    tower.load_state_dict(tower_and_classifier(packages.image_weights())[0])
+    tower.load_state_dict(tower_and_classifier(image_weights())[0])
     return tower.eval()
 
 

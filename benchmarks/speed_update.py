@@ -14,7 +14,8 @@ from model_updates.encoder import Encoder
 from model_updates.features import NoCache
 from model_updates.opening import open_encoder
 from model_updates.options import options_of
-from model_updates.pairs import Batch, TrainingPair
+from model_updates.pair_sets import Batch
+from model_updates.pairs import TrainingPair
 from model_updates.strategies.language_tables import LanguageTables
 from model_updates.strategy import BOTH_TOWERS, Strategy, UpdateContext
 from model_updates.towers import token_table

@@ -24,7 +24,8 @@ from model_updates.features import (
     text_features,
     trunk_features,
 )
-from model_updates.pairs import Batch, PairSet, TrainingPair, UpdateData, by_language
+from model_updates.pair_sets import Batch, PairSet, UpdateData
+from model_updates.pairs import TrainingPair, by_language
 from model_updates.routes import BASE
 from model_updates.strategy import Replay, Strategy, UpdateContext
 from model_updates.towers import is_text_body

@@ -11,17 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
-from torch import Tensor
 
-from model_updates.encoder import Encoder
 from model_updates.pairs import TrainingPair, by_language
 from model_updates.routes import BASE
-from model_updates.search_encoder import IMAGE_BATCH
+from model_updates.search_encoder import IMAGE_BATCH, Rows, SearchEncoder
 
-Rows = NDArray[np.float32]
 LoadImage = Callable[[str], Image.Image]
 
 Ahead = Callable[[int], None]
@@ -95,7 +91,7 @@ def text_id(text: str) -> str:
 
 
 def image_features(
-    encoder: Encoder,
+    encoder: SearchEncoder,
     image_ids: Sequence[str],
     load: LoadImage,
     cache: FeatureCache,
@@ -117,7 +113,7 @@ def image_features(
 
 
 def _route_features(
-    encoder: Encoder,
+    encoder: SearchEncoder,
     ids: list[str],
     load: LoadImage,
     cache: FeatureCache,
@@ -141,7 +137,7 @@ def _route_features(
 
 
 def trunk_features(
-    encoder: Encoder,
+    encoder: SearchEncoder,
     image_ids: Sequence[str],
     load: LoadImage,
     cache: FeatureCache,
@@ -163,30 +159,32 @@ def _by_route(ids: Sequence[str], routes: Mapping[str, str]) -> dict[str, list[i
     return grouped
 
 
-def _embed(encoder: Encoder, image_ids: Sequence[str], load: LoadImage, route: str, tell: Ahead) -> Rows:
+def _embed(
+    encoder: SearchEncoder, image_ids: Sequence[str], load: LoadImage, route: str, tell: Ahead
+) -> Rows:
     """Runs the image tower on one batch while the next is decoded and prepared beside it; tells how many are done.
 
     Decoding and resizing leave the interpreter free, so the tower hardly waits for them.
     """
     batches = [image_ids[start : start + IMAGE_BATCH] for start in range(0, len(image_ids), IMAGE_BATCH)]
 
-    def prepare(batch: Sequence[str]) -> Tensor:
+    def prepare(batch: Sequence[str]) -> Rows:
         # One after another: a decoded photograph takes as much memory as forty prepared ones.
-        return torch.cat([encoder.prepare_images([load(image_id)]) for image_id in batch])
+        return np.concatenate([encoder.preprocessing.pixels([load(image_id)]) for image_id in batch])
 
     rows = []
-    with ThreadPoolExecutor(1, thread_name_prefix="decode") as pool, torch.inference_mode():
+    with ThreadPoolExecutor(1, thread_name_prefix="decode") as pool:
         coming = pool.submit(prepare, batches[0])
         for following in [*batches[1:], None]:
             prepared = coming.result()
             if following is not None:
                 coming = pool.submit(prepare, following)
-            rows.append(encoder.forward_trunk(prepared, route).float().cpu().numpy())
+            rows.append(encoder.trunk_of(prepared, route))
             tell(sum(map(len, rows)))
     return np.concatenate(rows)
 
 
-def text_features(encoder: Encoder, texts: Sequence[str], language: str, cache: FeatureCache) -> Rows:
+def text_features(encoder: SearchEncoder, texts: Sequence[str], language: str, cache: FeatureCache) -> Rows:
     """Returns raw (n, dim) float32 features of texts in one language, through the cache."""
     by_id = {text_id(text): text for text in texts}
     kept = (encoder.text_fingerprint(language), TEXT, encoder.dim)
@@ -197,7 +195,7 @@ def text_features(encoder: Encoder, texts: Sequence[str], language: str, cache: 
 
 
 def caption_features(
-    encoder: Encoder, pairs: Sequence[TrainingPair], cache: FeatureCache | None = None
+    encoder: SearchEncoder, pairs: Sequence[TrainingPair], cache: FeatureCache | None = None
 ) -> Rows:
     """Returns raw (n, dim) float32 text features of pairs, each read in its own language."""
     rows = np.zeros((len(pairs), encoder.dim), dtype=np.float32)

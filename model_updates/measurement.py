@@ -29,10 +29,10 @@ from model_updates.evaluation import (
     caption_ranks,
     rank_slice,
 )
-from model_updates.features import FeatureCache, LoadImage, Rows, image_features, text_features
+from model_updates.features import FeatureCache, LoadImage, image_features, text_features
 from model_updates.readings import background
 from model_updates.routes import BASE
-from model_updates.search_encoder import unit
+from model_updates.search_encoder import Rows, unit
 
 BLOCK = 1024
 """Captions whose similarities are held at once."""

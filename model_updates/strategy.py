@@ -35,7 +35,8 @@ from torch import Tensor, nn
 from model_updates.checked import BatchSize, Checked, Count, NotNegative, OneOf
 from model_updates.encoder import Encoder
 from model_updates.errors import NothingToLearn
-from model_updates.pairs import Batch, Fold, TrainingPair, UpdateData
+from model_updates.pair_sets import Batch, UpdateData
+from model_updates.pairs import Fold, TrainingPair
 from model_updates.prospect import Prospect
 
 

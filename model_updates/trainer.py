@@ -21,7 +21,7 @@ from model_updates.checkpoint import Progressed
 from model_updates.encoder import training
 from model_updates.errors import TrainingDiverged, WeightsMismatch
 from model_updates.language_profiles import taught_profiles
-from model_updates.pairs import Batch, UpdateData
+from model_updates.pair_sets import Batch, UpdateData
 from model_updates.progress import Pace, TrainingProgress
 from model_updates.strategy import Schedule, Strategy, UpdateContext
 from model_updates.teachers import Teachers

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from model_updates.encoder import Encoder
 from model_updates.evaluation import rank_slice
-from model_updates.features import LoadImage, Rows, caption_features
-from model_updates.pairs import PairSet
+from model_updates.features import LoadImage, caption_features
+from model_updates.pair_sets import PairSet
 from model_updates.recalls import RECALL_DEPTHS
-from model_updates.search_encoder import unit
+from model_updates.search_encoder import Rows, unit
 from model_updates.strategy import Strategy, Tolerance
 
 VALIDATION_IMAGES = 1000  # enough to choose an epoch; more would only cost time

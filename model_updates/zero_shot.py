@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from model_updates.encoder import Encoder
 from model_updates.evaluation import TIE_TOLERANCE, FloatArray, IntArray, caption_ranks, pd
-from model_updates.features import FeatureCache, LoadImage, NoCache, Rows, image_features, text_features
-from model_updates.search_encoder import unit
+from model_updates.features import FeatureCache, LoadImage, NoCache, image_features, text_features
+from model_updates.search_encoder import Rows, unit
 
 PROMPTS = (
     "{}",

@@ -20,7 +20,8 @@ from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, LoadImage
 from model_updates.opening import base_languages, drawn_anew, open_encoder
 from model_updates.options import options_of
-from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.pair_sets import UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.prospect import Prospect
 from model_updates.references import REFERENCES
 from model_updates.strategies import strategy_named

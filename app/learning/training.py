@@ -14,7 +14,8 @@ from app.learning.pairs import earlier_pairs, known_pairs, reference_pairs
 from ingest.sentence import phrase
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
-from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.pair_sets import UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.progress import TrainingProgress
 from model_updates.strategy import UpdateContext
 from model_updates.trainer import TrainingReport, run_update

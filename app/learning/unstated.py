@@ -20,9 +20,10 @@ from ingest.checks import DEFAULT_DOMAIN, normalise_domain
 from ingest.errors import BadRow
 from ingest.findings import Finding, Outcome
 from ingest.sentence import phrase
-from model_updates.features import Rows, trunk_features
+from model_updates.features import trunk_features
 from model_updates.parts.router import FEWEST_PICTURES, MOST_PICTURES, fitted
 from model_updates.routes import BASE
+from model_updates.search_encoder import Rows
 
 OPENED = "opened_domain"
 MOST = (

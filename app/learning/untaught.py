@@ -24,12 +24,12 @@ from ingest.findings import Figure, Finding, Outcome
 from ingest.pair import Pair, SliceKey, Split
 from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
-from model_updates.features import Rows, image_features, text_features, trunk_features
+from model_updates.features import image_features, text_features, trunk_features
 from model_updates.gate.comparison import measured_drop
 from model_updates.gate.examined import FEWEST_OLD, MOST_DISPLACED, ONE_SIDED
 from model_updates.recalls import RECALL_DEPTHS
 from model_updates.routes import BASE, loudness, quiet
-from model_updates.search_encoder import unit
+from model_updates.search_encoder import Rows, unit
 
 UNTAUGHT = "untaught_pictures"
 SHARES = (0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from model_updates.encoder import Encoder
 from model_updates.evaluation import map_at_n
-from model_updates.features import LoadImage, Rows
+from model_updates.features import LoadImage
 from model_updates.fusion.encoder import fusion_of
 from model_updates.fusion.tokens import read_images, read_texts, real_words
 from model_updates.pairs import TrainingPair, by_language
-from model_updates.search_encoder import IMAGE_BATCH, unit
+from model_updates.search_encoder import IMAGE_BATCH, Rows, unit
 
 
 def fusion_features(

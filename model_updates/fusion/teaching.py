@@ -22,7 +22,7 @@ from model_updates.encoder import Encoder
 from model_updates.fusion.encoder import FusionEncoder, PictureFeatures, Texts, fusion_of, new_fusion
 from model_updates.fusion.tokens import Read, read_texts, real_words, words_to_hide
 from model_updates.losses import kl_rows
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.momentum_contrast import Slow
 from model_updates.towers import token_table
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from model_updates.encoder import Encoder
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.prompt_pool import TextPrompts
 from model_updates.routes import BASE, Route
 from model_updates.towers import image_tower, text_parts, token_table

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from model_updates.checked import NotNegative
 from model_updates.encoder import Encoder, training
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.importance import (
     PathIntegral,
     fitted,

@@ -15,7 +15,7 @@ from torch.nn.functional import log_softmax, normalize
 
 from model_updates.checked import NotNegative, OneOf, Positive
 from model_updates.losses import kl_rows
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.two_towers import TwoTowerOptions
 
 FEATURE_TEMPERATURE = 0.07

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from model_updates.batches import prepared_pictures
 from model_updates.encoder import Encoder
-from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.pair_sets import UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.parts.domain_terms import Known
 
 

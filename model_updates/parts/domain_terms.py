@@ -24,7 +24,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
 from model_updates.losses import soft_cross_entropy
-from model_updates.pairs import PairSet, TrainingPair
+from model_updates.pair_sets import PairSet
+from model_updates.pairs import TrainingPair
 
 MOST_TEXTS = 4096  # texts of the chunk that a picture is contrasted with
 

@@ -17,7 +17,8 @@ from torch.nn.functional import normalize
 
 from model_updates.encoder import Encoder
 from model_updates.features import caption_features
-from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.pair_sets import UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.parts.replaying import MemoryOptions, ReplayMemory
 from model_updates.parts.two_towers import TwoTowerOptions
 from model_updates.search_encoder import IMAGE_BATCH, unit

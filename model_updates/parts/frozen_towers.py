@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, ForeignTokenizer
 from model_updates.inserts import Insert
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.two_towers import contrastive
 from model_updates.prospect import Prospect
 from model_updates.strategy import Strategy, UpdateContext

@@ -21,7 +21,7 @@ from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
 from model_updates.errors import ForeignTokenizer
 from model_updates.losses import element_mse, multi_positive_info_nce
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.language_modules import LanguageModules
 from model_updates.parts.own_rows import close_rows, open_rows
 from model_updates.parts.shared_table import SharedRows

@@ -15,7 +15,7 @@ from torch.nn.functional import normalize, relu
 
 from model_updates.batches import pad, tokenise
 from model_updates.encoder import Encoder
-from model_updates.pairs import PairSet
+from model_updates.pair_sets import PairSet
 from model_updates.towers import embed, text_body, why_fixed
 
 NARROWEST = 0.05

@@ -22,7 +22,8 @@ from torch.nn.functional import normalize
 from model_updates.checked import Checked, Count, CountOrZero
 from model_updates.encoder import Encoder
 from model_updates.inserts import ENCODER, Insert, Owner, RunImages
-from model_updates.pairs import PairSet, TrainingPair, UpdateData
+from model_updates.pair_sets import PairSet, UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.parts.domain_memory import even_sample
 from model_updates.parts.ridge import nothing_readable, standard
 from model_updates.prospect import Prospect

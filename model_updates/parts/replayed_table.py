@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass
 from torch import Tensor
 
 from model_updates.checked import Count, NotNegative
-from model_updates.pairs import Batch, TrainingPair, UpdateData, stored_pairs
+from model_updates.pair_sets import Batch, UpdateData
+from model_updates.pairs import TrainingPair, stored_pairs
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.replaying import Reservoir, unlike
 from model_updates.parts.shared_table import SharedTableOptions

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from model_updates.pairs import PairSet
+from model_updates.pair_sets import PairSet
 from model_updates.prospect import Prospect, listed
 
 

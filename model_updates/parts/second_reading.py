@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from model_updates.encoder import Encoder
 from model_updates.inserts import Insert, Owner, language
-from model_updates.pairs import PairSet
+from model_updates.pair_sets import PairSet
 from model_updates.search_encoder import TEXT_BATCH
 
 STRENGTH = 3.0

@@ -14,7 +14,7 @@ from torch.nn.functional import log_softmax, normalize
 from model_updates.checked import BatchSize, Checked, Count, NotNegative
 from model_updates.encoder import Encoder
 from model_updates.losses import LARGEST_LOG_SCALE, multi_positive_info_nce
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.strategy import ParameterGroup, Schedule, Strategy, UpdateContext
 from model_updates.towers import is_small
 

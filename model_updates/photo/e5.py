@@ -5,6 +5,7 @@ Embeddings: A Technical Report*, 2024).
 """
 
 import csv
+import os
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -12,7 +13,6 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from ingest.spans import span
@@ -77,6 +77,11 @@ class SentenceE5:
         return vectors
 
 
+def threads() -> int:
+    """Returns how many threads onnxruntime computes one input with: those of OpenMP; 0 leaves it to the library."""
+    return int(os.environ.get("OMP_NUM_THREADS") or 0)
+
+
 @lru_cache(maxsize=1)
 def _opened() -> SentenceE5:
     return SentenceE5()
@@ -117,7 +122,7 @@ def _session(file: PackedFile) -> Any:
     from model_updates.photo.e5_graph import body_graph
 
     options = SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()
+    options.intra_op_num_threads = threads()
     options.add_session_config_entry(
         "session.intra_op.allow_spinning", "0"
     )  # as all threads here (app/home/cores.py)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
 
 from model_updates.errors import WeightsMismatch
+from model_updates.photo import packages
 
 ARCHITECTURE = "tf_efficientnet_lite2"
 FEATURES, CLASSES = 1280, 1000
@@ -36,6 +37,13 @@ class PhotoTower(nn.Module):
         is_whole = pixels.is_cuda or torch.compiler.is_exporting()
         parts = [pixels.contiguous(memory_format=torch.channels_last)]
         return torch.cat([self.body(part) for part in (parts if is_whole else torch.split(parts[0], 8))])
+
+
+def image_weights() -> dict[str, Tensor]:
+    """Returns EfficientNet-Lite2's tensors under the package's own names; see `packages.checked_file` for errors."""
+    file = packages.checked_file(packages.IMAGE)
+    weights: dict[str, Tensor] = torch.load(file, map_location="cpu", weights_only=True)
+    return weights
 
 
 def tower_and_classifier(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Tensor, Tensor]:

@@ -22,6 +22,7 @@ from model_updates.photo.image_tower import (
     MEAN,
     PIXELS,
     PhotoTower,
+    image_weights,
     tower_and_classifier,
 )
 from model_updates.photo.precomputed import shipped
@@ -99,7 +100,7 @@ def from_packages() -> PhotoModel:
         UnknownModel: another package is not installed.
         WeightsMismatch: a package's file is not the pinned one.
     """
-    tower, weight, bias = tower_and_classifier(packages.image_weights())
+    tower, weight, bias = tower_and_classifier(image_weights())
     is_double = packages.is_installed(packages.SENTENCES)
     model, fixed = with_text_weights(PhotoModel(is_double=is_double)), shipped()
     head = {"weight": weight, "bias": bias, "classes": fixed["classes"][:, : None if is_double else WIDTH]}

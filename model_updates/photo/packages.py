@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from model_updates.errors import UnknownModel, WeightsMismatch
 
@@ -41,12 +39,6 @@ SENTENCES = (
     "e5-small-q4.bin",
     "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f",
 )
-
-
-def image_weights() -> dict[str, Tensor]:
-    """Returns EfficientNet-Lite2's tensors under the package's own names."""
-    weights: dict[str, Tensor] = torch.load(checked_file(IMAGE), map_location="cpu", weights_only=True)
-    return weights
 
 
 def text_arrays() -> dict[str, NDArray[Any]]:

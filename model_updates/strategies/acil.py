@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from model_updates.checked import Positive
-from model_updates.pairs import PairSet
+from model_updates.pair_sets import PairSet
 from model_updates.parts.random_head import OneHead, RandomHead, RandomHeadOptions
 
 _ROWS = 256  # of a step of the recursion; any number gives the same

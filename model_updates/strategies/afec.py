@@ -23,7 +23,7 @@ from torch import Tensor
 
 from model_updates.checked import NotNegative
 from model_updates.encoder import Encoder, training
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, fisher
 from model_updates.parts.importance import quadratic_penalty
 from model_updates.parts.two_towers import TwoTowers, clamp_scale, contrastive, groups_of

@@ -39,7 +39,7 @@ from ingest.pair import BASE_LANGUAGE
 from model_updates.checked import BatchSize, Count, NotNegative, OneOf, Share, Within
 from model_updates.encoder import Encoder
 from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts import lora
 from model_updates.parts.merging import keep_share
 from model_updates.parts.two_towers import RunOptions

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, normalize
 
 from model_updates.checked import Positive
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.distillation import Features, old_features, same_picture
 from model_updates.parts.old_features import OldFeatureOptions, OldFeatures
 from model_updates.parts.replaying import ReplayMemory, remember

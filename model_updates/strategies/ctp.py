@@ -43,7 +43,7 @@ from model_updates.encoder import Encoder
 from model_updates.fusion.encoder import towers_digest
 from model_updates.fusion.teaching import FusionTeaching
 from model_updates.fusion.tokens import Read, no_tokens, read_pairs
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.momentum_contrast import NOBODY, FeatureQueue, MomentumModel, queue_contrast
 from model_updates.parts.topology import cross_modal_topology, same_modal_topology
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers, contrast

@@ -26,7 +26,7 @@ from torch import Tensor
 from model_updates.checked import OneOf
 from model_updates.features import caption_features
 from model_updates.losses import element_mse
-from model_updates.pairs import Batch, UpdateData
+from model_updates.pair_sets import Batch, UpdateData
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.replayed_table import PairMemory, ReplayOptions, replayed_terms
 from model_updates.strategy import Epochs, Family, Replay, State, UpdateContext

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.distillation import (
     Features,
     RowOptions,

@@ -26,7 +26,8 @@ from torch.nn.functional import normalize
 from model_updates.checked import Checked, Count, CountOrZero, NotNegative, Within
 from model_updates.encoder import Encoder
 from model_updates.inserts import domain
-from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.pair_sets import Batch, UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.parts.adapters import Adapter, adapter_for, maps_features
 from model_updates.parts.domain_memory import Earlier, even_sample, trunk_rows
 from model_updates.parts.domain_terms import (

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from model_updates.checked import Count, NotNegative
 from model_updates.inserts import ENCODER
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.queried_prefixes import DualPrompts, QueriedPrefixes, SharedPrompts
 from model_updates.parts.shared_table import SharedTableOptions

@@ -18,7 +18,7 @@ Carried between updates: the pairs, and how many items the reservoir has seen.
 from torch import Tensor
 
 from model_updates.losses import element_mse
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.replayed_table import PairMemory, ReplayOptions, replayed_terms
 from model_updates.strategy import Family, Replay

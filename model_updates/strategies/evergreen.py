@@ -28,7 +28,8 @@ from torch import Tensor
 
 from model_updates.checked import Checked, CountOrZero, NotNegative, Within
 from model_updates.encoder import Encoder
-from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.pair_sets import Batch, UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.parts.adapters import maps_features
 from model_updates.parts.table_rows import TeachingOptions
 from model_updates.prospect import Prospect

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.checked import NotNegative
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.distillation import Features, old_features
 from model_updates.parts.geodesic import geodesic_loss
 from model_updates.parts.old_features import OldFeatureOptions, OldFeatures

@@ -15,7 +15,7 @@ Carried between updates: the pairs in their order, and how many are of which chu
 
 from torch import Tensor
 
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.distillation import Features, feature_divergence, old_features
 from model_updates.parts.exemplars import Exemplars, herding_order
 from model_updates.parts.old_features import OldFeatureOptions, OldFeatures

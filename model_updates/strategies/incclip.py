@@ -33,7 +33,7 @@ from torch.nn.functional import log_softmax, normalize
 from model_updates.checked import Count, CountOrZero, NotNegative, OneOf, Positive
 from model_updates.encoder import Encoder
 from model_updates.losses import soft_cross_entropy
-from model_updates.pairs import Batch, UpdateData
+from model_updates.pair_sets import Batch, UpdateData
 from model_updates.parts.distillation import old_features, same_picture
 from model_updates.parts.pseudo_texts import PseudoTextMaker, cannot_embed
 from model_updates.parts.replaying import MemoryOptions, ReplayMemory, remember

@@ -22,7 +22,7 @@ from model_updates.checked import Count, NotNegative
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.inserts import ENCODER
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.prompt_pool import ImagePrompts, PromptPool, TextPrompts
 from model_updates.parts.two_towers import RunOptions

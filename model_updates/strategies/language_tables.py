@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from ingest.pair import BASE_LANGUAGE
 from model_updates.encoder import Encoder
-from model_updates.pairs import UpdateData
+from model_updates.pair_sets import UpdateData
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.second_reading import SecondReading, read_beside
 from model_updates.parts.table_rows import Rows, TeachingOptions, table_statistics

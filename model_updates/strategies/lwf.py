@@ -21,7 +21,7 @@ from torch import Tensor
 
 from model_updates.checked import NotNegative, OneOf, Positive
 from model_updates.losses import kl_rows
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.distillation import Features, feature_divergence, old_features, sides
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers, inverse_temperature
 from model_updates.strategy import Family, UpdateContext

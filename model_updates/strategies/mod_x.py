@@ -18,7 +18,7 @@ Kept between updates: nothing but the encoder itself, the teacher of the next on
 
 from torch import Tensor
 
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.distillation import (
     Features,
     RowOptions,

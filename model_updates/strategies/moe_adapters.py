@@ -36,7 +36,8 @@ from model_updates.checked import Count, NotNegative, OneOf, Within
 from model_updates.encoder import Encoder
 from model_updates.features import LoadImage
 from model_updates.inserts import ENCODER
-from model_updates.pairs import Batch, TrainingPair, UpdateData
+from model_updates.pair_sets import Batch, UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.parts.experts import CHOSEN, Experts, ImageExperts, TextExperts
 from model_updates.parts.frozen_towers import FrozenTowers
 from model_updates.parts.selectors import selected

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from model_updates.checked import NotNegative, OneOf, Share
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.importance import fitted, mean_of_squared_gradients, quadratic_penalty
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.shared_table import SharedTableOptions

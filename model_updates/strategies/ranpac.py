@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from model_updates.pairs import PairSet
+from model_updates.pair_sets import PairSet
 from model_updates.parts.random_head import OneHead, RandomHead, RandomHeadOptions
 from model_updates.parts.ridge import Fit, Sums, by_name, captioned_in, named
 

@@ -21,7 +21,8 @@ from torch import Tensor
 from model_updates.checked import Checked, CountOrZero
 from model_updates.encoder import Encoder
 from model_updates.inserts import domain
-from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.pair_sets import UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.parts.domain_memory import even_sample, trunk_rows
 from model_updates.parts.ridge import captioned_in, nothing_readable
 from model_updates.parts.ridge_head import RidgeHead

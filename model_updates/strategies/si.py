@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from model_updates.checked import NotNegative
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.consolidation import ConsolidationOptions, HeldWeights, Path
 from model_updates.parts.importance import fitted
 from model_updates.parts.two_towers import TwoTowers

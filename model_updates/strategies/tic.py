@@ -25,7 +25,8 @@ from typing import Annotated
 
 from model_updates.checked import NotNegative, OneOf
 from model_updates.encoder import Encoder
-from model_updates.pairs import TrainingPair, UpdateData
+from model_updates.pair_sets import UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.parts.exemplars import ChunkedMemory
 from model_updates.parts.replaying import MemoryOptions, remember, unlike
 from model_updates.parts.two_towers import TwoTowerOptions, TwoTowers

@@ -36,7 +36,7 @@ from torch.nn.functional import normalize
 
 from model_updates.checked import BatchSize, CountOrZero, NotNegative, Positive, Within
 from model_updates.losses import kl_rows
-from model_updates.pairs import Batch, UpdateData
+from model_updates.pair_sets import Batch, UpdateData
 from model_updates.parts.importance import quadratic_penalty
 from model_updates.parts.reference_data import TeacherOutputs, chosen_reference
 from model_updates.parts.two_towers import (

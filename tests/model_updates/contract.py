@@ -27,7 +27,8 @@ from model_updates.batches import Batches
 from model_updates.checked import explained
 from model_updates.encoder import Encoder
 from model_updates.options import options_of
-from model_updates.pairs import Batch, TrainingPair
+from model_updates.pair_sets import Batch
+from model_updates.pairs import TrainingPair
 from model_updates.parts.extended import Extended
 from model_updates.parts.two_towers import TwoTowers
 from model_updates.prospect import Prospect

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.features import Rows
+from model_updates.search_encoder import Rows
 
 
 class Shelf:

@@ -10,7 +10,8 @@ from model_updates import batches
 from model_updates.batches import Batches, gather, teacher
 from model_updates.errors import NothingToLearn
 from model_updates.features import NoCache
-from model_updates.pairs import Batch, TrainingPair
+from model_updates.pair_sets import Batch
+from model_updates.pairs import TrainingPair
 from model_updates.strategy import Replay
 from tests.model_updates.tiny import context_for, data_for, draw, make_strategy, tiny_encoder, toy_pairs
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ingest.pair import SliceKey
 from model_updates.encoder import Encoder
 from model_updates.evaluation import View
-from model_updates.features import NoCache, Rows, text_id
+from model_updates.features import NoCache, text_id
 from model_updates.measurement import (
     HeldOut,
     Measured,
@@ -23,6 +23,7 @@ from model_updates.measurement import (
     searched,
 )
 from model_updates.readings import background, fused
+from model_updates.search_encoder import Rows
 from tests.model_updates.tiny import COLOURS, DOMAIN, SHAPES, draw, tiny_encoder
 
 PICTURES = tuple(f"{colour} {shape}" for colour in COLOURS for shape in SHAPES)

@@ -20,7 +20,7 @@ from model_updates.parts.table_rows import TeachingOptions
 from model_updates.photo import packages
 from model_updates.photo.conse import class_phrases
 from model_updates.photo.e5 import language_captions, sentence_e5
-from model_updates.photo.image_tower import PhotoTower
+from model_updates.photo.image_tower import PhotoTower, image_weights
 from model_updates.photo.model import PhotoModel
 from model_updates.photo.precomputed import shipped
 from model_updates.photo.second_texts import readable
@@ -102,7 +102,7 @@ def test_the_image_tower_gives_what_the_package_s_layers_give() -> None:
     import timm
 
     theirs: Any = timm.create_model("tf_efficientnet_lite2", pretrained=False).eval()
-    theirs.load_state_dict(dict(zip(theirs.state_dict(), packages.image_weights().values(), strict=True)))
+    theirs.load_state_dict(dict(zip(theirs.state_dict(), image_weights().values(), strict=True)))
     pixels = photo_encoder().prepare_images(drawn_pictures())
 
     with torch.inference_mode():

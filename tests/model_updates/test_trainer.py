@@ -12,7 +12,8 @@ from torch import Tensor
 from model_updates import checkpoint
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, TrainingDiverged
-from model_updates.pairs import Batch, TrainingPair
+from model_updates.pair_sets import Batch
+from model_updates.pairs import TrainingPair
 from model_updates.progress import TrainingProgress
 from model_updates.strategies.finetune import Finetune
 from model_updates.strategy import Epochs, Schedule, Strategy, Tolerance

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from model_updates.features import Rows
 from model_updates.fusion.retrieval import fusion_features, mean_features, relevances, retrieval_map
+from model_updates.search_encoder import Rows
 from tests.model_updates.tiny import draw, make_strategy, teach, tiny_encoder, toy_pairs
 
 

@@ -16,7 +16,7 @@ from model_updates.fusion.encoder import FusionEncoder, PictureFeatures, Texts, 
 from model_updates.fusion.matching import Matcher
 from model_updates.fusion.teaching import Masked, SlowFusion, hard_negatives, matching, word_terms
 from model_updates.fusion.tokens import read_images, read_texts, real_words
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.strategy import Strategy
 from model_updates.trainer import run_update
 from model_updates.versions import read_inserts, write_version

@@ -10,7 +10,7 @@ from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.options import options_of
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.consolidation import DAMPING, HeldWeights
 from model_updates.parts.importance import (
     PathIntegral,

@@ -12,7 +12,8 @@ from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.options import options_of
-from model_updates.pairs import Batch, TrainingPair
+from model_updates.pair_sets import Batch
+from model_updates.pairs import TrainingPair
 from model_updates.parts.distillation import (
     feature_divergence,
     reduced,

@@ -7,7 +7,7 @@ import torch
 from torch.nn.functional import cross_entropy, normalize
 
 from model_updates.batches import Batches
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.language_teaching import LanguageTeaching
 from model_updates.parts.table_rows import TeachingOptions
 from tests.model_updates.tiny import context_for, data_for, make_strategy, teach, tiny_encoder, toy_pairs

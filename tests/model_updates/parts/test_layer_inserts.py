@@ -14,7 +14,8 @@ from torch import nn
 from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.inserts import Insert, language
-from model_updates.pairs import Batch, TrainingPair
+from model_updates.pair_sets import Batch
+from model_updates.pairs import TrainingPair
 from model_updates.parts.layer_inserts import LayerBottlenecks, LayerLowRank
 from model_updates.parts.lora import TARGETS, insert_lora, lora_parameters, merge_lora
 from model_updates.parts.text_blocks import PrefixedAttention

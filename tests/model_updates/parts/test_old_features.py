@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 from model_updates.batches import Batches
 from model_updates.errors import BadStrategyOption
 from model_updates.options import options_of
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.geodesic import flow_factors, geodesic_kernel, geodesic_loss
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.co2l import relation_distillation

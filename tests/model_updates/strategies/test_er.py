@@ -7,7 +7,8 @@ import torch
 
 from model_updates.batches import Batches
 from model_updates.encoder import Encoder
-from model_updates.pairs import Batch, TrainingPair
+from model_updates.pair_sets import Batch
+from model_updates.pairs import TrainingPair
 from model_updates.strategies.er import Er
 from tests.model_updates.tiny import context_for, data_for, make_strategy, teach, tiny_encoder, toy_pairs
 

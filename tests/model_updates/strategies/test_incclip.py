@@ -14,7 +14,7 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.losses import multi_positive_info_nce
 from model_updates.options import options_of
-from model_updates.pairs import Batch, PairSet
+from model_updates.pair_sets import Batch, PairSet
 from model_updates.parts.pseudo_texts import (
     Band,
     PseudoTextMaker,

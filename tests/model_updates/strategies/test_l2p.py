@@ -12,7 +12,7 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.inserts import ENCODER, domain, language
 from model_updates.options import options_of
-from model_updates.pairs import Batch
+from model_updates.pair_sets import Batch
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.prompt_pool import ImagePrompts, PromptPool, TextPrompts
 from model_updates.parts.text_inserts import TextLowRank

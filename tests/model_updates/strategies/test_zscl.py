@@ -13,7 +13,8 @@ from model_updates.batches import Batches
 from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption, NothingToLearn
 from model_updates.options import options_of
-from model_updates.pairs import Batch, TrainingPair
+from model_updates.pair_sets import Batch
+from model_updates.pairs import TrainingPair
 from model_updates.parts.reference_data import TeacherOutputs, chosen_reference
 from model_updates.parts.two_towers import even_cross_entropy, inverse_temperature, unit_features
 from model_updates.parts.weight_average import WeightAverage
