@@ -65,6 +65,8 @@ class Insert(nn.Module, ABC):
     # False when it only maps what the tower gives out (`around_head`), so that cached trunk features serve it and no
     # picture is decoded again
     runs_in_tower: ClassVar[bool] = True
+    # configuration that only says how many rows its tensors have, so that a graph of it serves any number
+    only_counts: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, owner: Owner, config: Mapping[str, Any]) -> None:
         super().__init__()

@@ -57,10 +57,12 @@ def write_text_graph(encoder: Encoder, language: str, file: Path) -> None:
     tokens = encoder.tokenize(["two red boats", "a boat on a lake"], language)
     inserts = reading(encoder.inserts, "text", language)
     if encoder.vocabulary is None:
-        return _write(_Tokens(encoder.model, inserts), {"tokens": tokens}, {"tokens": {0: "texts"}}, file)
+        return write_graph(
+            _Tokens(encoder.model, inserts, unit=True), {"tokens": tokens}, {"tokens": {0: "texts"}}, file
+        )
     inputs = {"embedded": embed(encoder.model, tokens), "ends": torch.tensor([3, tokens.shape[1] - 1])}
     moving = {"embedded": {0: "texts", 1: "length"}, "ends": {0: "texts"}}
-    return _write(_Texts(encoder.model, inserts), inputs, moving, file)
+    return write_graph(TextGraph(encoder.model, inserts, unit=True), inputs, moving, file)
 
 
 def write_picture_graph(encoder: Encoder, domain: str, file: Path) -> None:
@@ -71,44 +73,81 @@ def write_picture_graph(encoder: Encoder, domain: str, file: Path) -> None:
     """
     size = encoder.preprocessing.size
     inputs, moving = {"pixels": torch.zeros(2, 3, size, size)}, {"pixels": {0: "pictures"}}
-    _write(_Pictures(encoder.model, reading(encoder.inserts, "image", domain)), inputs, moving, file)
+    write_graph(_Pictures(encoder.model, reading(encoder.inserts, "image", domain)), inputs, moving, file)
 
 
-class _Tower(nn.Module):
-    def __init__(self, model: nn.Module, inserts: Sequence[Insert]) -> None:
+class Tower(nn.Module):
+    """A part of an encoder as torch follows it into a graph."""
+
+    def __init__(self, model: nn.Module, inserts: Sequence[Insert], *, unit: bool = False) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.unit = model, unit
         self.outwards = list(reversed(inserts))
         self.registered = nn.ModuleList(inserts)  # so that the graph holds their tensors
 
+    def out(self, rows: Tensor) -> Tensor:
+        """Returns rows as they are asked for: raw, or of length 1."""
+        return functional.normalize(rows, dim=-1) if self.unit else rows
 
-class _Texts(_Tower):
+
+class TextGraph(Tower):
+    """Embedded tokens (n, length, width) and the place of each text's last (n,) to raw features (n, dim)."""
+
     def forward(self, embedded: Tensor, ends: Tensor) -> Tensor:
+        """Runs the text body, with its inserts in it."""
         run: RunTexts = partial(text_body, self.model)
         for insert in self.outwards:
             run = partial(insert.around_text, self.model, run)
-        return functional.normalize(run(embedded, ends), dim=-1)
+        return self.out(run(embedded, ends))
 
 
-class _Tokens(_Tower):
+class _Tokens(Tower):
     def forward(self, tokens: Tensor) -> Tensor:
         run: RunTokens = partial(foreign_text_features, self.model)
         for insert in self.outwards:
             run = partial(insert.around_tokens, self.model, run)
-        return functional.normalize(run(tokens), dim=-1)
+        return self.out(run(tokens))
 
 
-class _Pictures(_Tower):
+class TrunkGraph(Tower):
+    """Prepared pixels (n, 3, size, size) to trunk features (n, trunk_dim)."""
+
     def forward(self, pixels: Tensor) -> Tensor:
+        """Runs the image tower, with its inserts in it."""
         run: RunImages = partial(image_trunk, self.model)
-        head: RunImages = partial(image_head, self.model)
         for insert in self.outwards:
             run = partial(insert.around_image, self.model, run)
-            head = partial(insert.around_head, head)
-        return functional.normalize(head(run(pixels)), dim=-1)
+        return run(pixels)
 
 
-def _write(tower: _Tower, inputs: dict[str, Tensor], moving: dict[str, dict[int, str]], file: Path) -> None:
+class HeadGraph(Tower):
+    """Trunk features (n, trunk_dim) to raw features (n, dim)."""
+
+    def forward(self, trunk: Tensor) -> Tensor:
+        """Runs the head, with its inserts around it."""
+        run: RunImages = partial(image_head, self.model)
+        for insert in self.outwards:
+            run = partial(insert.around_head, run)
+        return run(trunk)
+
+
+class _Pictures(Tower):
+    def __init__(self, model: nn.Module, inserts: Sequence[Insert]) -> None:
+        super().__init__(model, inserts, unit=True)
+        self.trunk, self.head = TrunkGraph(model, inserts), HeadGraph(model, inserts)
+
+    def forward(self, pixels: Tensor) -> Tensor:
+        return self.out(self.head(self.trunk(pixels)))
+
+
+def write_graph(
+    tower: Tower, inputs: dict[str, Tensor], moving: dict[str, dict[int, str]], file: Path
+) -> None:
+    """Writes a tower that takes these inputs, whose axes `moving` may be of any length.
+
+    Raises:
+        NotPortable: torch cannot write it.
+    """
     weights, said = sum(value.nbytes for value in tower.state_dict().values()), io.StringIO()
     try:
         with torch.no_grad(), warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):

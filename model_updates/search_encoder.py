@@ -303,7 +303,7 @@ class SearchEncoder(ABC):
         """Sha256 (hex) of what turns a picture of this domain into a vector: tower, head, preprocessing, inserts."""
 
         def digest() -> str:
-            loud = extended(self._cached("image", lambda: self._side("image")), self._digests("image", route))
+            loud = extended(self.part_digest("image"), self._digests("image", route))
             share = loudness(route)[1]
             return loud if share == 1 else hashlib.sha256(f"{loud}|{share}".encode()).hexdigest()
 
@@ -312,17 +312,20 @@ class SearchEncoder(ABC):
     def trunk_fingerprint(self, route: str = BASE) -> str:
         """Sha256 (hex) of what turns a picture of this domain into trunk features."""
         inside = partial(self._digests, "image", route, in_tower_alone=True)
-        side = partial(self._cached, "trunk", lambda: self._side("trunk"))
-        return self._cached(f"trunk:{route}", lambda: extended(side(), inside()))
+        return self._cached(f"trunk:{route}", lambda: extended(self.part_digest("trunk"), inside()))
 
     def text_fingerprint(self, language: str = SHARED) -> str:
         """Sha256 (hex) of what turns a text of this language into a vector: body, rows, segmentation, inserts."""
         inserts = partial(self._digests, "text", language)
         return self._cached(f"text:{language}", lambda: extended(self._text_side(language), inserts()))
 
+    def part_digest(self, part: str) -> str:
+        """Sha256 (hex) of "image", "trunk" or "table:<name>", without inserts."""
+        return self._cached(part, lambda: self._side(part))
+
     def _text_side(self, language: str) -> str:
-        table = f"table:{SHARED if self.vocabulary is None else self.vocabulary.table_name(language)}"
-        digest = self._cached(table, lambda: self._side(table))
+        table = SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
+        digest = self.part_digest(f"table:{table}")
         second = self.second
         if second is None or language == SHARED:
             return digest

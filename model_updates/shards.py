@@ -14,8 +14,9 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from model_updates.kept_tensors import ROW
+
 MOST_BYTES = 4 << 20  # a table that grew is written again from where it ended, so half of this on average
-_ROW = "@"  # between a tensor's name and the row that its piece begins at; no parameter's name has one
 
 
 def write_shards(tensors: Mapping[str, Tensor], folder: Path, stem: str) -> list[str]:
@@ -41,7 +42,7 @@ def read_shards(files: Iterable[Path]) -> dict[str, Tensor]:
     for path in files:
         with safe_open(path, framework="pt") as opened:
             for key in opened.keys():  # noqa: SIM118 - no mapping
-                name, _, row = key.partition(_ROW)
+                name, _, row = key.partition(ROW)
                 if row:
                     pieces.setdefault(name, {})[int(row)] = (path, key)
                 else:
@@ -67,11 +68,11 @@ def _cut(tensors: Mapping[str, Tensor]) -> Iterator[dict[str, Tensor]]:
         for name in large:
             rows = max(1, MOST_BYTES * len(tensors[name]) // tensors[name].nbytes)
             for first in range(0, len(tensors[name]), rows):
-                yield {f"{name}{_ROW}{first}": tensors[name][first : first + rows]}
+                yield {f"{name}{ROW}{first}": tensors[name][first : first + rows]}
 
 
 def _part(key: str) -> str:
-    return key.partition(_ROW)[0].split(".")[0]
+    return key.partition(ROW)[0].split(".")[0]
 
 
 def _joined(pieces: Mapping[int, tuple[Path, str]]) -> Tensor:

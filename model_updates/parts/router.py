@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from model_updates.encoder import Encoder
+from model_updates.gaussians import Gaussians, Points, chosen, distances_to, odds
 from model_updates.inserts import ENCODER, Owner, Router
-from model_updates.routes import BASE
-
-Points = NDArray[np.float64]
 
 MOST_DIMENSIONS = 256
 SHRINKAGE = 1e-3  # of the covariance towards a sphere
@@ -53,20 +51,20 @@ class LdaRouter(Router):
         """Makes an empty router; its numbers come from `fitted` or from a file."""
         return cls(owner, config)
 
-    def nearest(self, trunk: NDArray[np.float32]) -> list[str]:
-        routes = self.config["routes"]
-        places = [self.config["domains"].index(route) for route in routes]
-        return [routes[n] for n in self._distances(trunk)[:, places].argmin(axis=1)]
+    @property
+    def gaussians(self) -> Gaussians:
+        """Returns what guesses, on the processor."""
+        whitening, means, radii = (
+            one.double().cpu().numpy() for one in (self.whitening, self.means, self.radii)
+        )
+        domains, routes = self.config["domains"], self.config["routes"]
+        return Gaussians(whitening, means, radii, float(self.margin), domains, routes)
 
-    def _distances(self, trunk: NDArray[np.float32]) -> Points:
-        whitened = trunk.astype(np.float64) @ self.whitening.double().cpu().numpy()
-        return _distances(whitened, self.means.double().cpu().numpy())
+    def nearest(self, trunk: NDArray[np.float32]) -> list[str]:
+        return self.gaussians.nearest(trunk)
 
     def guess(self, trunk: NDArray[np.float32]) -> list[str]:
-        distances, domains = self._distances(trunk), self.config["domains"]
-        has_route = np.isin(domains, self.config["routes"])
-        chosen = _chosen(distances, self.radii.double().cpu().numpy(), float(self.margin), has_route)
-        return [BASE if n < 0 else domains[n] for n in chosen]
+        return self.gaussians.guess(trunk)
 
 
 def fitted(pictures: Mapping[str, NDArray[np.float32]], routes: Collection[str]) -> LdaRouter | None:
@@ -123,30 +121,6 @@ def _gaussians(points: list[Points]) -> tuple[Points, Points]:
     return whitening, centres @ whitening
 
 
-def _distances(whitened: Points, means: Points) -> Points:
-    """Returns squared distances, (n, domains)."""
-    return np.asarray(
-        (whitened**2).sum(axis=1, keepdims=True) - 2 * whitened @ means.T + (means**2).sum(axis=1)
-    )
-
-
-def _odds(distances: Points, has_route: NDArray[np.bool_]) -> Points:
-    """Returns the log-odds of the nearest domain against the nearest one without a route, (n,)."""
-    if has_route.all():
-        return np.full(len(distances), np.inf)
-    return np.asarray((distances[:, ~has_route].min(axis=1) - distances.min(axis=1)) / 2)
-
-
-def _chosen(
-    distances: Points, radii: Points, margin: float, has_route: NDArray[np.bool_]
-) -> NDArray[np.int64]:
-    """Returns the number of the domain whose route each row takes, −1 for the base route."""
-    nearest = distances.argmin(axis=1)
-    inside = distances[np.arange(len(distances)), nearest] <= radii[nearest]
-    sure = _odds(distances, has_route) >= margin
-    return np.where(has_route[nearest] & inside & sure, nearest, -1)
-
-
 def _calibrated(points: list[Points], has_route: NDArray[np.bool_]) -> tuple[Points, float]:
     """Returns each domain's squared radius and the margin, from pictures that a fold leaves out."""
     held_out: list[list[Points]] = [[] for _ in points]
@@ -154,13 +128,13 @@ def _calibrated(points: list[Points], has_route: NDArray[np.bool_]) -> tuple[Poi
         parts = [np.arange(len(rows)) % FOLDS == fold for rows in points]
         whitening, means = _gaussians([rows[~part] for rows, part in zip(points, parts, strict=True)])
         for n, (rows, part) in enumerate(zip(points, parts, strict=True)):
-            held_out[n].append(_distances(rows[part] @ whitening, means))
+            held_out[n].append(distances_to(rows[part] @ whitening, means))
     distances = [np.concatenate(found) for found in held_out]
     radii = np.asarray([np.quantile(found[:, n], INSIDE) for n, found in enumerate(distances)])
     margin = 0.0
     for found in (distances[n] for n in range(len(points)) if not has_route[n]):
-        taken = _chosen(found, radii, 0.0, has_route) >= 0
-        strayed = np.sort(_odds(found, has_route)[taken])[::-1]
+        taken = chosen(found, radii, 0.0, has_route) >= 0
+        strayed = np.sort(odds(found, has_route)[taken])[::-1]
         allowed = int(ASTRAY * len(found))
         if len(strayed) > allowed:
             margin = max(margin, float(np.nextafter(strayed[allowed], np.inf)))

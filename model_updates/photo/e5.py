@@ -5,7 +5,6 @@ Embeddings: A Technical Report*, 2024).
 """
 
 import csv
-import os
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.spans import span
+from model_updates.onnx_sessions import session
 from model_updates.photo import packages
 from model_updates.photo.e5_file import BLOCK, WIDTH, PackedFile, unpacked
 from model_updates.photo.e5_pieces import E5Pieces
@@ -77,11 +77,6 @@ class SentenceE5:
         return vectors
 
 
-def threads() -> int:
-    """Returns how many threads onnxruntime computes one input with: those of OpenMP; 0 leaves it to the library."""
-    return int(os.environ.get("OMP_NUM_THREADS") or 0)
-
-
 @lru_cache(maxsize=1)
 def _opened() -> SentenceE5:
     return SentenceE5()
@@ -116,15 +111,6 @@ def _alike(encoded: Sequence[list[int]]) -> list[list[int]]:
 
 
 def _session(file: PackedFile) -> Any:
-    """Returns onnxruntime's session; both libraries are loaded here and not before a text is read."""
-    from onnxruntime import InferenceSession, SessionOptions
+    from model_updates.photo.e5_graph import body_graph  # loads onnx, not before a text is read
 
-    from model_updates.photo.e5_graph import body_graph
-
-    options = SessionOptions()
-    options.intra_op_num_threads = threads()
-    options.add_session_config_entry(
-        "session.intra_op.allow_spinning", "0"
-    )  # as all threads here (app/home/cores.py)
-    graph = body_graph(file, MOST_TOKENS).SerializeToString()
-    return InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    return session(body_graph(file, MOST_TOKENS).SerializeToString())

@@ -1,7 +1,7 @@
 """`perennial-photo`: EfficientNet-Lite2 and two text towers, a space for each of them.
 
 The multilingual Universal Sentence Encoder knows sixteen languages and can be taught more; multilingual-e5-small reads
-about a hundred (`model_updates.photo.second_texts`). A vector is that of one space, then that of the other.
+about a hundred (`model_updates.photo.second_space`). A vector is that of one space, then that of the other.
 
 What `Encoder` asks of a tower that takes embeddings: ``visual`` (prepared pixels to trunk features), ``image_head``
 (trunk features to the joint space), ``trunk_dim``, ``token_embedding``, ``text_features`` (embedded tokens and lengths

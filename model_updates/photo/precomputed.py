@@ -23,7 +23,7 @@ def shipped() -> dict[str, Tensor]:
     ``classes`` (1000, 896) are ImageNet's (`conse.class_vectors`), ``centre`` (896,) is what captions have in common,
     and ``offsets`` (languages, 384) what texts of each language have in common in the second space. ``trusts``
     (languages,) and ``first_offsets`` (languages, 512) say how the first space reads each language
-    (`model_updates.photo.second_texts`).
+    (`model_updates.photo.second_space`).
     """
     return {name: value.float() for name, value in load_file(_file()).items()}
 

@@ -1,92 +1,27 @@
-"""The second text space of `perennial-photo`: multilingual-e5-small, each language centred on its own captions.
-
-Vectors of one language lie together, whatever they say. The mean of 32 captions that say the same in every language is
-taken away, so that all of them lie around one centre (docs/log.md: 4.5 points of R@10 in languages other than English).
-A language without such captions is centred on the mean of all.
-
-The first space reads Galician nearly as it reads Spanish, and Korean letters not at all where it was not taught them.
-How far it reads a language that it does not know is measured on the same captions: the mean cosine of their centred
-vectors with those that the captions have in the languages it knows. That is how long a vector of the first space is
-beside those of its own languages (docs/log.md). Encoders of before that was measured do without.
-"""
+"""The second text space (`model_updates.photo.second_space`) in a torch model, whose tensors are its arrays."""
 
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 
-from model_updates.language_profiles import letters_of, script_shares
-from model_updates.photo.e5 import language_captions, sentence_e5
 from model_updates.photo.e5_file import WIDTH
+from model_updates.photo.second_space import SHARE, SecondSpace, readable
 from model_updates.photo.text_tower import WIDTH as FIRST_WIDTH
 
-SHARE = 0.8**0.5
-"""Length of a text's vector in this space beside 1 in the first: a cosine here counts .8 of one there."""
 
-
-class SecondTexts(nn.Module):
-    """Texts to vectors (n, 384); nothing in it trains.
-
-    Attributes:
-        dim: numbers of a vector.
-        share: its length.
-        first: languages that the first space knows, too.
-        offsets: (languages, 384) float32, what texts of each language have in common, in the order of `readable`.
-        trusts: (languages,) float32, how far the first space reads each language that it does not know, 0 … 1.
-        first_offsets: (languages, 512) float32, what its texts have in common there beside those of known languages.
-    """
-
-    dim, share = WIDTH, SHARE
-    offsets: Tensor
-    trusts: Tensor | None
-    first_offsets: Tensor | None
+class SecondTexts(SecondSpace, nn.Module):
+    """Texts to vectors (n, 384); nothing in it trains."""
 
     def __init__(self, first: Sequence[str]) -> None:
-        super().__init__()
+        nn.Module.__init__(self)
         self.first = frozenset(first)
         self.register_buffer("offsets", torch.zeros(len(readable()), WIDTH))
         self.register_buffer("trusts", torch.zeros(len(readable())))
         self.register_buffer("first_offsets", torch.zeros(len(readable()), FIRST_WIDTH))
-
-    @property
-    def written(self) -> dict[str, frozenset[str]]:
-        """The languages it reads well, each with its scripts."""
-        return _written()
-
-    def trust(self, language: str) -> float:
-        """Returns how far the first space is believed in a language that it does not know, 0 … 1."""
-        place = readable().get(language)
-        return 0.0 if place is None or self.trusts is None else float(self.trusts[place])
-
-    def trusted(self, first: NDArray[np.float32], languages: Sequence[str]) -> NDArray[np.float32]:
-        """Returns what the first space's vectors (n, 512) of texts in languages it does not know are worth."""
-        if self.trusts is None or self.first_offsets is None or not len(languages):
-            return np.zeros_like(first)
-        places = [readable()[language] for language in languages]
-        centred = functional.normalize(torch.from_numpy(first) - self.first_offsets[places], dim=-1)
-        return (self.trusts[places, None] * centred).numpy()
-
-    def features(self, texts: Sequence[str], languages: Sequence[str]) -> NDArray[np.float32]:
-        """Returns (n, 384) float32 of n texts, each read in its own language; a text is run once.
-
-        Raises:
-            UnknownModel: the package is not installed.
-            WeightsMismatch: its file is not the pinned one.
-        """
-        unique = list(dict.fromkeys(texts))
-        place = {text: number for number, text in enumerate(unique)}
-        vectors = torch.from_numpy(sentence_e5().features(unique))[[place[text] for text in texts]]
-        known = readable()
-        offsets = torch.stack(
-            [self.offsets[known[tag]] if tag in known else self.offsets.mean(dim=0) for tag in languages]
-        )
-        return (SHARE * functional.normalize(vectors - offsets, dim=-1)).numpy()
 
     def write(self, folder: Path) -> dict[str, Any]:
         """Writes it for `model_updates.onnx_loader`; returns what that has to know. See `write_e5` for errors."""
@@ -95,18 +30,3 @@ class SecondTexts(nn.Module):
         if self.first_offsets is not None:
             np.save(folder / "second.first.npy", self.first_offsets)
         return write_e5(folder, self.offsets) | {"share": SHARE, "languages": readable()}
-
-
-@cache
-def readable() -> dict[str, int]:
-    """Returns the languages whose captions come with the package, about a hundred, and the place of each."""
-    return {language: place for place, language in enumerate(language_captions())}
-
-
-@cache
-def _written() -> dict[str, frozenset[str]]:
-    """Returns the scripts of each language's captions."""
-    return {
-        language: frozenset(script_shares(" ".join(map(letters_of, captions))))
-        for language, captions in language_captions().items()
-    }

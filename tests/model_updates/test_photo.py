@@ -23,7 +23,7 @@ from model_updates.photo.e5 import language_captions, sentence_e5
 from model_updates.photo.image_tower import PhotoTower, image_weights
 from model_updates.photo.model import PhotoModel
 from model_updates.photo.precomputed import shipped
-from model_updates.photo.second_texts import readable
+from model_updates.photo.second_space import readable
 from model_updates.photo.text_tower import WIDTH
 from model_updates.photo.tokenizer import ROWS, SentencePieces, sentence_pieces
 from model_updates.search_encoder import unit

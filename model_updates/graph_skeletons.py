@@ -1,0 +1,142 @@
+"""Graphs without their weights, so that a tower is followed by torch once and filled with numbers as often as wanted.
+
+torch takes three seconds to follow a tower into a graph and a blink to fill one. Those of the embedded encoders come
+with the package; `python -m model_updates.portable_writer` writes them again where a tower has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import warnings
+from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from model_updates.errors import NotPortable
+from model_updates.onnx_graphs import Tower
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+SHIPPED = Path(__file__).parent / "assets" / "graphs"
+_SHAPE = "shape"  # of the metadata: what the graph was made for
+_MOST_KEPT = 64
+_known: dict[str, bytes] = {}
+
+
+def filled(
+    name: str, tower: Tower, inputs: Mapping[str, Tensor], moving: Mapping[str, dict[int, str]]
+) -> bytes:
+    """Returns a tower's graph with its weights.
+
+    Args:
+        name: of the encoder's architecture and the part of it; a shipped graph is found by it.
+        tower: the part.
+        inputs: such that it takes, by name.
+        moving: by input, its axes that may have any length.
+
+    Raises:
+        NotPortable: torch does not follow it into a graph.
+    """
+    from onnx import load_model_from_string
+
+    state = tower.state_dict()
+    model = load_model_from_string(
+        skeleton_of(name, tower) or _followed(tower, inputs, moving, _shape(name, tower))
+    )
+    for initializer in model.graph.initializer:
+        if initializer.name in state:
+            values = state[initializer.name].detach().cpu().contiguous().numpy()
+            initializer.dims[:] = values.shape
+            initializer.raw_data = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+    whole: bytes = model.SerializeToString()
+    return whole
+
+
+def _shape(name: str, tower: Tower) -> str:
+    """Returns the sha256 (hex) of what decides a graph but for its numbers; the token table is in none."""
+    tensors = [
+        [key, str(value.dtype), list(value.shape)]
+        for key, value in tower.model.state_dict().items()
+        if "token_embedding" not in key
+    ]
+    inserts = [
+        [insert.kind, {key: value for key, value in insert.config.items() if key not in insert.only_counts}]
+        for insert in tower.outwards
+    ]
+    said = [name, sorted(map(repr, tensors)), inserts]
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def skeleton_of(name: str, tower: Tower) -> bytes | None:
+    """Returns the graph without numbers that fits a tower, if one was shipped or made in this process."""
+    from onnx import load_model_from_string
+
+    shape = _shape(name, tower)
+    if shape not in _known and (file := SHIPPED / f"{name}.onnx").exists():
+        skeleton = file.read_bytes()
+        said = {one.key: one.value for one in load_model_from_string(skeleton).metadata_props}
+        _known[said[_SHAPE]] = skeleton
+    return _known.get(shape)
+
+
+def _followed(
+    tower: Tower, inputs: Mapping[str, Tensor], moving: Mapping[str, dict[int, str]], shape: str
+) -> bytes:
+    said = io.StringIO()
+    try:
+        with torch.no_grad(), warnings.catch_warnings(), redirect_stdout(said), redirect_stderr(said):
+            warnings.simplefilter("ignore")  # of torch, which also prints what it tried before what it did
+            program = torch.onnx.export(
+                tower.eval(),
+                tuple(inputs.values()),
+                input_names=list(inputs),
+                output_names=["features"],
+                dynamic_shapes=tuple(moving.values()),
+                dynamo=True,
+                verbose=False,
+                optimize=False,  # see `_bare`
+            )
+    except (torch.onnx.OnnxExporterError, RuntimeError, ValueError, TypeError) as error:
+        kinds = ", ".join(insert.kind for insert in tower.outwards) or "the tower"
+        cause = type(error.__cause__ or error).__name__
+        raise NotPortable(f"torch does not follow {kinds} into a graph ({cause})") from error
+    if program is None:
+        raise NotPortable("torch has written no graph")
+    skeleton = _bare(program.model_proto, set(tower.state_dict()), shape)
+    if len(_known) >= _MOST_KEPT:
+        _known.clear()
+    _known[shape] = skeleton
+    return skeleton
+
+
+def _bare(model: ModelProto, names: set[str], shape: str) -> bytes:
+    """Returns a graph made simpler, without the tower's numbers and without what torch says of its own source."""
+    from onnx import helper
+    from onnxscript import optimizer
+
+    numbers = [one for one in model.graph.initializer if one.name in names]
+    inputs = len(model.graph.input)
+    # What is asked for cannot be computed beforehand, so that no number of the tower ends up in another tensor.
+    for one in numbers:
+        model.graph.initializer.remove(one)
+        model.graph.input.append(helper.make_tensor_value_info(one.name, one.data_type, one.dims))
+    model = optimizer.optimize(model)
+    del model.graph.input[inputs:]
+    for one in numbers:
+        one.ClearField("raw_data")
+        model.graph.initializer.append(one)
+    nodes = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    for part in (*nodes, *model.graph.input, *model.graph.output):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    del model.graph.value_info[:], model.metadata_props[:], model.graph.metadata_props[:]
+    model.metadata_props.add(key=_SHAPE, value=shape)
+    bare: bytes = model.SerializeToString()
+    return bare

@@ -1,0 +1,182 @@
+"""An encoder that searches without torch: the graphs of a version, run by onnxruntime, and its tensors, mapped.
+
+What is in a version's folder for it (`model_updates.portable_writer` writes it):
+
+::
+
+    search.json              which graph reads which route, and what fingerprints are made of
+    search-text*.onnx        embedded tokens to text features; a language with inserts in the tower has its own
+    search-trunk*.onnx       prepared pictures to trunk features; likewise a domain
+    search-head*.onnx        trunk features to image features; likewise
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from model_updates import language_profiles
+from model_updates.gaussians import Gaussians
+from model_updates.kept_tensors import KeptTensors
+from model_updates.onnx_sessions import session
+from model_updates.photo.second_space import SecondSpace
+from model_updates.preprocessing import Preprocessing
+from model_updates.routes import BASE, loudness
+from model_updates.search_encoder import Rows, SearchEncoder, Tokens, unit
+from model_updates.vocabulary import SHARED, Vocabulary
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
+
+FACTS = "search.json"
+TEXT, TRUNK, HEAD = "text", "trunk", "head"
+ROUTER, BESIDE = "lda-router", "second-reading"
+"""Kinds of inserts that are read as numbers: no graph is needed for them."""
+
+
+class PortableEncoder(SearchEncoder):
+    """Both towers as graphs, each opened when it is first asked for."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any], *, vocabulary: str, profiles: str) -> None:
+        """Reads what is small; `vocabulary` and `profiles` are the names of their files."""
+        said: dict[str, Any] = manifest["preprocessing"]
+        self._folder, self._facts = folder, json.loads((folder / FACTS).read_text(encoding="utf-8"))
+        kept = folder / profiles
+        super().__init__(
+            architecture=manifest["architecture"],
+            preprocessing=Preprocessing(**said | {name: tuple(said[name]) for name in ("mean", "std")}),
+            vocabulary=Vocabulary.read(folder / vocabulary),
+            profiles=language_profiles.from_bytes(kept.read_bytes()) if kept.exists() else {},
+        )
+        self._weights = KeptTensors(sorted(folder.glob("weights*.safetensors")))
+        self._inserts = KeptTensors(sorted(folder.glob("inserts*.safetensors")))
+        self._table = self._weights.rows(self._facts["table"])
+        self._sessions: dict[str, InferenceSession] = {}
+        self._opening = threading.Lock()
+
+    @cached_property
+    def tower_dim(self) -> int:
+        return int(self._facts["tower_dim"])
+
+    @cached_property
+    def trunk_dim(self) -> int:
+        return int(self._facts["trunk_dim"])
+
+    @cached_property
+    def second(self) -> SecondSpace | None:
+        if self._facts["second"] is None:
+            return None
+        space = SecondSpace()
+        space.first = frozenset(self._facts["second"])
+        for name in ("offsets", "trusts", "first_offsets"):
+            own = f"second.{name}"
+            setattr(space, name, self._weights.array(own) if own in self._weights else None)
+        return space
+
+    @cached_property
+    def image_routes(self) -> tuple[str, ...]:
+        owners = (one["owner"] for one in self._facts["inserts"] if one["tower"] == "image")
+        return tuple(sorted({name for kind, name in owners if kind == "domain"}))
+
+    @cached_property
+    def router(self) -> Gaussians | None:
+        for number, one in enumerate(self._facts["inserts"]):
+            if one["kind"] == ROUTER:
+                whitening, means, radii, margin = (
+                    self._inserts.array(f"{number}.{name}").astype(np.float64)
+                    for name in ("whitening", "means", "radii", "margin")
+                )
+                own = one["config"]
+                return Gaussians(whitening, means, radii, float(margin), own["domains"], own["routes"])
+        return None
+
+    @cached_property
+    def apart(self) -> Rows | None:
+        found = self._facts["apart"]
+        return None if found is None else np.asarray(found, dtype=np.float32)
+
+    @property
+    def similarity_scale(self) -> float:
+        return float(self._facts["scale"])
+
+    def text_route(self, language: str) -> str:
+        owners = [one["owner"][1] for one in self._facts["inserts"] if one["tower"] == "text"]
+        if not self.tower_reads(language) or (language and language in owners):
+            return language
+        return SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
+
+    def whole(self) -> SearchEncoder:
+        if not self.spares_second:
+            return self
+        files = ("vocabulary.json", "languages.npz")
+        manifest = json.loads((self._folder / "manifest.json").read_text(encoding="utf-8"))
+        return PortableEncoder(self._folder, manifest, vocabulary=files[0], profiles=files[1])
+
+    def trunk_of(self, pixels: Rows, route: str = BASE) -> Rows:
+        self.image_forwards += len(pixels)
+        # More at once wait longer for memory than they compute (docs/log.md).
+        parts = [
+            self._run(TRUNK, route, pixels=pixels[start : start + 8]) for start in range(0, len(pixels), 8)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, self.trunk_dim), dtype=np.float32)
+
+    def _head(self, trunk: Rows, route: str) -> Rows:
+        if not self._facts["graphs"][HEAD] or not len(trunk):
+            return trunk if len(trunk) else np.empty((0, self.dim), dtype=np.float32)
+        return self._run(HEAD, route, trunk=trunk)
+
+    def _foreign_tokens(self, texts: Sequence[str]) -> Tokens:
+        raise ValueError("a version that searches without torch has a vocabulary of its own")
+
+    def _first(self, tokens: Tokens, languages: Sequence[str]) -> Rows:
+        end = self.vocabulary.end_row if self.vocabulary is not None else 0
+        ends = (tokens == end).argmax(axis=1)
+        graphs = self._facts["graphs"][TEXT]
+        read_by = [graphs.get(language, graphs[SHARED]) for language in languages]
+        rows = np.empty((len(tokens), self.tower_dim), dtype=np.float32)
+        for graph in dict.fromkeys(read_by):
+            own = [n for n, name in enumerate(read_by) if name == graph]
+            reach = int(ends[own].max()) + 1
+            embedded = self._table[tokens[own, :reach]]
+            rows[own] = self._opened(graph).run(None, {"embedded": embedded, "ends": ends[own]})[0]
+        return rows
+
+    def _beside(self, first: Rows, rest: Rows, language: str) -> tuple[Rows, Rows]:
+        for number, one in enumerate(self._facts["inserts"]):
+            if one["kind"] == BESIDE and one["owner"] == ["language", language]:
+                by, length = (self._inserts.array(f"{number}.{name}") for name in ("by", "length"))
+                turned = unit(rest + rest @ by.astype(np.float32))
+                first, rest = (
+                    np.float32(length) * first,
+                    turned * np.linalg.norm(rest, axis=1, keepdims=True),
+                )
+        return first, rest
+
+    def _side(self, part: str) -> str:
+        known: dict[str, str] = self._facts["digests"]
+        return known[part]
+
+    def _digests(self, tower: str, route: str, *, in_tower_alone: bool = False) -> list[str]:
+        owners = [["encoder", ""], ["language" if tower == "text" else "domain", loudness(route)[0]]]
+        return [
+            one["digest"]
+            for one in self._facts["inserts"]
+            if one["tower"] == tower and one["owner"] in owners and (one["in_tower"] or not in_tower_alone)
+        ]
+
+    def _run(self, part: str, route: str, **inputs: Rows) -> Rows:
+        graphs = self._facts["graphs"][part]
+        found: Rows = self._opened(graphs.get(loudness(route)[0], graphs[BASE])).run(None, inputs)[0]
+        return found
+
+    def _opened(self, graph: str) -> InferenceSession:
+        with self._opening:
+            if graph not in self._sessions:
+                self._sessions[graph] = session(self._folder / graph)
+            return self._sessions[graph]

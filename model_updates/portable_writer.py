@@ -1,0 +1,231 @@
+"""Writes into a version what `model_updates.portable_encoder` searches with: graphs that torch agrees with.
+
+A graph that the version before has for the same fingerprint is taken from it. What cannot be written, or gives other
+vectors, leaves no file of this behind: the version says why and is searched by torch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from model_updates.encoder import Encoder
+from model_updates.errors import NotPortable
+from model_updates.fingerprints import text_body_digest
+from model_updates.graph_skeletons import SHIPPED, filled, skeleton_of
+from model_updates.inserts import Insert, Router, reading
+from model_updates.onnx_graphs import HeadGraph, TextGraph, Tower, TrunkGraph
+from model_updates.onnx_sessions import session
+from model_updates.opening import embedded_models, open_encoder
+from model_updates.portable_encoder import BESIDE, FACTS, HEAD, ROUTER, TEXT, TRUNK
+from model_updates.routes import BASE, extended
+from model_updates.towers import embed, text_parts
+from model_updates.vocabulary import SHARED
+
+CLOSEST = 1e-5
+"""Numbers of two features of length 1 that are to be the same differ by at most this."""
+MOST_BYTES = 1 << 30  # of a model; a graph is one file of protobuf, which holds two gigabytes
+TEXTS = ("a", "two red boats on a lake, seen from the shore", "zwei rote Boote", "दो लाल नावें", "一只狗", "ok")
+
+
+@dataclass
+class _Graphs:
+    """The graphs of one version, in the order in which they are written."""
+
+    encoder: Encoder
+    folder: Path
+    before: Path | None
+    names: dict[str, dict[str, str]] = field(default_factory=lambda: {TEXT: {}, TRUNK: {}, HEAD: {}})
+    prints: dict[str, str] = field(default_factory=dict)  # by file
+
+    def add(self, part: str, route: str, fingerprint: str, made: Callable[[], Part]) -> None:
+        """Writes the graph of a route, or takes it from the version before where its fingerprint is the same."""
+        name = f"search-{part}{f'-{hashlib.sha256(route.encode()).hexdigest()[:8]}' if route else ''}.onnx"
+        if self.before is not None and _known(self.before).get(name) == fingerprint:
+            shutil.copyfile(self.before / name, self.folder / name)
+        else:
+            made().write(self.folder / name)
+        self.names[part][route], self.prints[name] = name, fingerprint
+
+
+def write_portable(folder: Path, encoder: Encoder, before: Path | None) -> tuple[list[str], str]:
+    """Writes the files into a version's folder; returns their names, or why there are none.
+
+    `before` is the folder of a version that has some of them already.
+    """
+    try:
+        _require(encoder)
+        graphs = _written(folder, encoder, before)
+    except NotPortable as error:
+        for file in folder.glob("search-*.onnx"):
+            file.unlink()
+        return [], str(error)
+    facts = _facts(encoder) | {"graphs": graphs.names, "prints": graphs.prints}
+    (folder / FACTS).write_text(json.dumps(facts) + "\n", encoding="utf-8")
+    return [FACTS, *graphs.prints], ""
+
+
+def _require(encoder: Encoder) -> None:
+    if encoder.vocabulary is None:
+        raise NotPortable(f"{encoder.architecture} cuts texts by a tokenizer of its own")
+    missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
+    if missing:
+        raise NotPortable(f"{', '.join(missing)} is not installed")
+    table = encoder.model.get_parameter(_table(encoder)).nbytes
+    if sum(value.nbytes for value in encoder.model.state_dict().values()) - table > MOST_BYTES:
+        raise NotPortable(f"{encoder.architecture} is too large for a graph in one file")
+    strange = [one.kind for one in encoder.inserts if not _is_known(one)]
+    if strange:
+        raise NotPortable(f"{strange[0]} is read by torch alone")
+
+
+def _is_known(insert: Insert) -> bool:
+    if isinstance(insert, Router):
+        return insert.kind == ROUTER
+    return insert.tower == "image" or (
+        insert.tower == "text" and (insert.runs_in_tower or insert.kind == BESIDE)
+    )
+
+
+def _written(folder: Path, encoder: Encoder, before: Path | None) -> _Graphs:
+    graphs = _Graphs(encoder, folder, before)
+    body = text_body_digest(encoder.model, encoder.architecture).hexdigest()
+    own = {one.owner.name for one in encoder.inserts if one.tower == "text" and one.runs_in_tower}
+    for language in sorted({SHARED, *own}):
+        read = reading(encoder.inserts, "text", language)
+        digest = extended(body, [one.digest() for one in read])
+        graphs.add(TEXT, language, digest, partial(text_part, encoder, read))
+    for route in (BASE, *encoder.image_routes):
+        seen = reading(encoder.inserts, "image", route)
+        if route == BASE or any(one.runs_in_tower for one in seen):
+            digest = encoder.trunk_fingerprint(route)
+            graphs.add(TRUNK, route, digest, partial(trunk_part, encoder, seen))
+        if hasattr(encoder.model, "image_head") or any(not one.runs_in_tower for one in seen):
+            digest = encoder.image_fingerprint(route)
+            graphs.add(HEAD, route, digest, partial(head_part, encoder, seen))
+    return graphs
+
+
+@dataclass(frozen=True)
+class Part:
+    """A tower, or a head, and what it is tried with."""
+
+    name: str
+    tower: Tower
+    cases: list[dict[str, Tensor]]
+    moving: Mapping[str, dict[int, str]]
+
+    def graph(self) -> bytes:
+        """Returns it as a graph; see `graph_skeletons.filled` for errors."""
+        return filled(self.name, self.tower, self.cases[0], self.moving)
+
+    def write(self, file: Path) -> None:
+        """Writes the graph and has all cases read by both engines."""
+        file.write_bytes(self.graph())
+        opened = session(file)
+        for case in self.cases:
+            with torch.inference_mode():
+                ours = self.tower(*case.values()).float().cpu().numpy()
+            theirs = opened.run(None, {name: value.cpu().numpy() for name, value in case.items()})[0]
+            length = np.linalg.norm(ours, axis=1, keepdims=True).clip(min=1e-9)
+            apart = float(np.abs((ours - theirs) / length).max())
+            if not apart <= CLOSEST:
+                raise NotPortable(
+                    f"{file.name} gives other numbers than torch, {apart:.1e} of a feature's length away"
+                )
+
+
+def text_part(encoder: Encoder, inserts: list[Insert]) -> Part:
+    """Returns the text tower with its inserts; embedded tokens are what it takes."""
+    end = 0 if encoder.vocabulary is None else encoder.vocabulary.end_row
+    cases = []
+    for texts in (TEXTS, TEXTS[:1]):
+        tokens = encoder.tokenize(texts)
+        ends = (tokens == end).int().argmax(dim=-1)
+        cases.append({"embedded": embed(encoder.model, tokens), "ends": ends})
+    moving = {"embedded": {0: "texts", 1: "length"}, "ends": {0: "texts"}}
+    return Part(f"{encoder.architecture}-{TEXT}", TextGraph(encoder.model, inserts), cases, moving)
+
+
+def trunk_part(encoder: Encoder, inserts: list[Insert]) -> Part:
+    """Returns the image tower with its inserts."""
+    size = encoder.preprocessing.size
+    pixels = torch.randn(3, 3, size, size, generator=torch.Generator().manual_seed(0)).to(encoder.device)
+    tower, moving = TrunkGraph(encoder.model, inserts), {"pixels": {0: "pictures"}}
+    return Part(
+        f"{encoder.architecture}-{TRUNK}", tower, [{"pixels": pixels}, {"pixels": pixels[:1]}], moving
+    )
+
+
+def head_part(encoder: Encoder, inserts: list[Insert]) -> Part:
+    """Returns the head of pictures with its inserts."""
+    trunk = torch.rand(16, encoder.trunk_dim, generator=torch.Generator().manual_seed(0)).to(encoder.device)
+    tower, moving = HeadGraph(encoder.model, inserts), {"trunk": {0: "pictures"}}
+    return Part(f"{encoder.architecture}-{HEAD}", tower, [{"trunk": trunk}, {"trunk": trunk[:1]}], moving)
+
+
+def _facts(encoder: Encoder) -> dict[str, Any]:
+    vocabulary, second = encoder.vocabulary, encoder.second
+    tables = {SHARED, *(vocabulary.tables if vocabulary else ())}
+    parts = ["image", "trunk", *(f"table:{table}" for table in sorted(tables))]
+    return {
+        "engine": "onnxruntime",
+        "tower_dim": encoder.tower_dim,
+        "trunk_dim": encoder.trunk_dim,
+        "scale": encoder.similarity_scale,
+        "apart": None if encoder.apart is None else encoder.apart.tolist(),
+        "table": _table(encoder),
+        "second": None if second is None else sorted(second.first),
+        "digests": {part: encoder.part_digest(part) for part in parts},
+        "inserts": [
+            {
+                "kind": one.kind,
+                "owner": [one.owner.kind, one.owner.name],
+                "config": one.config if one.kind == ROUTER else {},
+                "tower": one.tower,
+                "in_tower": one.runs_in_tower,
+                "digest": one.digest(),
+            }
+            for one in encoder.inserts
+        ],
+    }
+
+
+def _table(encoder: Encoder) -> str:
+    own = text_parts(encoder.model).token_embedding
+    return next(f"{name}.weight" for name, part in encoder.model.named_modules() if part is own)
+
+
+def _known(folder: Path) -> dict[str, str]:
+    """Returns the fingerprints of a version's graphs by file; none where it has none."""
+    file = folder / FACTS
+    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))["prints"] if file.exists() else {}
+    return found
+
+
+def ship() -> None:
+    """Writes the graphs of the embedded encoders without their weights, for `graph_skeletons`."""
+    SHIPPED.mkdir(exist_ok=True)
+    for model in embedded_models():
+        encoder = open_encoder(model)
+        parts = [text_part(encoder, []), trunk_part(encoder, [])]
+        parts += [head_part(encoder, [])] if hasattr(encoder.model, "image_head") else []
+        for part in parts:
+            (SHIPPED / f"{part.name}.onnx").unlink(missing_ok=True)
+            part.graph()
+            (SHIPPED / f"{part.name}.onnx").write_bytes(skeleton_of(part.name, part.tower) or b"")
+
+
+if __name__ == "__main__":
+    ship()
