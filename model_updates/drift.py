@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from model_updates.encoder import Encoder
     from model_updates.features import FeatureCache, LoadImage
     from model_updates.pairs import TrainingPair
+    from model_updates.search_encoder import SearchEncoder
 
 CHANGE_EDGES = (5.0, 10.0, 15.0, 20.0)
 """Of SAM and ImAM, in degrees: up to 5, up to 10, and so on, above 20."""
@@ -182,7 +182,7 @@ def _first(queries: Rows, gallery: Rows, pairs: Places, own: Rows) -> NDArray[np
 
 
 def embedded(
-    encoder: Encoder, pairs: Sequence[TrainingPair], load_image: LoadImage, cache: FeatureCache
+    encoder: SearchEncoder, pairs: Sequence[TrainingPair], load_image: LoadImage, cache: FeatureCache
 ) -> Vectors:
     """Returns what an encoder makes of the pictures and texts of some pairs, each once, on their own routes."""
     # Imported here because whoever only reads a `Drift` should not load torch.

@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.pair import SliceKey
-from model_updates.encoder import Encoder
 from model_updates.evaluation import (
     CONCEPT_DEPTH,
     TIE_TOLERANCE,
@@ -32,7 +31,7 @@ from model_updates.evaluation import (
 from model_updates.features import FeatureCache, LoadImage, image_features, text_features
 from model_updates.readings import background
 from model_updates.routes import BASE
-from model_updates.search_encoder import Rows, unit
+from model_updates.search_encoder import Rows, SearchEncoder, unit
 
 BLOCK = 1024
 """Captions whose similarities are held at once."""
@@ -82,7 +81,7 @@ class HeldOut:
 class Side:
     """One version as a searcher meets it."""
 
-    encoder: Encoder  # of the version
+    encoder: SearchEncoder  # of the version
     # how search with this version reads texts; only the views beside `own` ask
     read: Callable[[Sequence[str]], Sequence[ReadAs]]
     routes: Mapping[str, str]  # of the gallery's pictures that do not take the base route
@@ -94,7 +93,7 @@ Results = dict[Measured, SliceResult]
 
 
 def measure(
-    encoder: Encoder, slices: Iterable[HeldOut], load_image: LoadImage, cache: FeatureCache
+    encoder: SearchEncoder, slices: Iterable[HeldOut], load_image: LoadImage, cache: FeatureCache
 ) -> dict[SliceKey, SliceResult]:
     """Ranks every slice's captions, if it has any, among its gallery, each text read in the slice's language."""
     return {
@@ -160,7 +159,7 @@ def first_pictures(
 
 
 def _own_result(
-    encoder: Encoder, held_out: HeldOut, load_image: LoadImage, cache: FeatureCache
+    encoder: SearchEncoder, held_out: HeldOut, load_image: LoadImage, cache: FeatureCache
 ) -> SliceResult:
     place = {image_id: position for position, image_id in enumerate(held_out.gallery)}
     caption_image = np.asarray([place[image_id] for image_id, _ in held_out.captions], dtype=np.int64)
@@ -179,7 +178,9 @@ def _own_result(
     )
 
 
-def _own_images(encoder: Encoder, held_out: HeldOut, load_image: LoadImage, cache: FeatureCache) -> Rows:
+def _own_images(
+    encoder: SearchEncoder, held_out: HeldOut, load_image: LoadImage, cache: FeatureCache
+) -> Rows:
     """(n, dim) float32 unit vectors of a gallery whose pictures are all of the slice's domain."""
     routes = dict.fromkeys(held_out.gallery, encoder.image_route(held_out.key.domain))
     return unit(image_features(encoder, held_out.gallery, load_image, cache, routes=routes))
@@ -309,7 +310,11 @@ def _concepts(
 
 
 def searched(
-    encoder: Encoder, texts: Sequence[str], readings: Sequence[ReadAs], images: Rows, cache: FeatureCache
+    encoder: SearchEncoder,
+    texts: Sequence[str],
+    readings: Sequence[ReadAs],
+    images: Rows,
+    cache: FeatureCache,
 ) -> NDArray[np.float32]:
     """Returns (n_texts, n_images) scores in the order of search: each picture's by all readings of the text together.
 

@@ -29,6 +29,7 @@ from model_updates.photo.second_space import SecondSpace
 from model_updates.preprocessing import Preprocessing
 from model_updates.routes import BASE, loudness
 from model_updates.search_encoder import Rows, SearchEncoder, Tokens, unit
+from model_updates.version_files import PROFILES, VOCABULARY, read_manifest, verify
 from model_updates.vocabulary import SHARED, Vocabulary
 
 if TYPE_CHECKING:
@@ -43,19 +44,32 @@ ROUTER, BESIDE = "lda-router", "second-reading"
 class PortableEncoder(SearchEncoder):
     """Both towers as graphs, each opened when it is first asked for."""
 
-    def __init__(self, folder: Path, manifest: dict[str, Any], *, vocabulary: str, profiles: str) -> None:
-        """Reads what is small; `vocabulary` and `profiles` are the names of their files."""
+    def __init__(self, folder: Path, *, checked: bool = True) -> None:
+        """Reads what is small of a version's folder, every byte of its encoder compared with its manifest first.
+
+        Raises:
+            VersionDamaged: no manifest, a missing file, or one that differs from the manifest.
+        """
+        manifest = read_manifest(folder)
+        files = manifest["files"]
+        if checked:
+            verify(
+                folder,
+                manifest,
+                [name for name in files if not name.startswith(("state-", "strategy_state"))],
+            )
         said: dict[str, Any] = manifest["preprocessing"]
         self._folder, self._facts = folder, json.loads((folder / FACTS).read_text(encoding="utf-8"))
-        kept = folder / profiles
         super().__init__(
             architecture=manifest["architecture"],
             preprocessing=Preprocessing(**said | {name: tuple(said[name]) for name in ("mean", "std")}),
-            vocabulary=Vocabulary.read(folder / vocabulary),
-            profiles=language_profiles.from_bytes(kept.read_bytes()) if kept.exists() else {},
+            vocabulary=Vocabulary.read(folder / VOCABULARY),
+            profiles=language_profiles.from_bytes((folder / PROFILES).read_bytes())
+            if PROFILES in files
+            else {},
         )
-        self._weights = KeptTensors(sorted(folder.glob("weights*.safetensors")))
-        self._inserts = KeptTensors(sorted(folder.glob("inserts*.safetensors")))
+        self._weights = KeptTensors(folder / name for name in files if name.startswith("weights"))
+        self._inserts = KeptTensors(folder / name for name in files if name.startswith("inserts"))
         self._table = self._weights.rows(self._facts["table"])
         self._sessions: dict[str, InferenceSession] = {}
         self._opening = threading.Lock()
@@ -112,11 +126,7 @@ class PortableEncoder(SearchEncoder):
         return SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
 
     def whole(self) -> SearchEncoder:
-        if not self.spares_second:
-            return self
-        files = ("vocabulary.json", "languages.npz")
-        manifest = json.loads((self._folder / "manifest.json").read_text(encoding="utf-8"))
-        return PortableEncoder(self._folder, manifest, vocabulary=files[0], profiles=files[1])
+        return PortableEncoder(self._folder, checked=False) if self.spares_second else self
 
     def trunk_of(self, pixels: Rows, route: str = BASE) -> Rows:
         self.image_forwards += len(pixels)
@@ -180,3 +190,8 @@ class PortableEncoder(SearchEncoder):
             if graph not in self._sessions:
                 self._sessions[graph] = session(self._folder / graph)
             return self._sessions[graph]
+
+
+def is_portable(folder: Path) -> bool:
+    """Says whether a version can be searched without torch."""
+    return FACTS in read_manifest(folder)["files"]

@@ -13,7 +13,6 @@
 A folder without a manifest does not exist. Publishing it durably is `app`'s business.
 """
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -36,21 +35,20 @@ from model_updates.inserts import Insert, Owner
 from model_updates.kept_tokenizer import KeptTokenizer
 from model_updates.opening import build_model, fit_weights
 from model_updates.parts.kinds import KINDS
+from model_updates.portable_writer import write_portable
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import kept_tokenizer
 from model_updates.sentence.model import SentenceClip
 from model_updates.shards import read_shards, write_shards
 from model_updates.strategy import State
 from model_updates.towers import replace_token_table, text_parts
+from model_updates.version_files import MANIFEST, PROFILES, VOCABULARY, read_manifest, sha256_of, verify
 from model_updates.vocabulary import Vocabulary
 
 WEIGHTS = "weights"
-VOCABULARY = "vocabulary.json"
 TOKENIZER = "tokenizer.json"
-PROFILES = "languages.npz"
 INSERTS = "inserts"
 STATE = "state-{}.safetensors"
-MANIFEST = "manifest.json"
 OLD_STATES = "strategy_state.safetensors"  # versions of schema 1 kept all strategies' tensors in one file
 
 
@@ -69,12 +67,14 @@ def write_version(
     states: Mapping[str, State] | None = None,
     *,
     parent: Path | None = None,
+    portable: bool = False,
 ) -> dict[str, Any]:
     """Writes a version into an empty folder and returns its manifest.
 
     The folder is made when missing, the encoder in its final state. `facts` say where it came from: parent, root,
     chunks, strategy, options, seed, languages, training report. `states` are what strategies carry from this update;
-    those of other strategies come along from the folder of the version before, `parent`.
+    those of other strategies come along from the folder of the version before, `parent`. A `portable` one can be
+    searched without torch; where it cannot, the manifest says why.
     """
     folder.mkdir(parents=True, exist_ok=True)
     names = write_shards(encoder.model.state_dict(), folder, WEIGHTS)
@@ -92,8 +92,13 @@ def write_version(
     if encoder.inserts:
         tensors = {f"{n}.{k}": v for n, i in enumerate(encoder.inserts) for k, v in i.state_dict().items()}
         names += write_shards(tensors, folder, INSERTS)
+    why = ""
+    if portable:
+        own, why = write_portable(folder, encoder, parent)
+        names += own
     manifest = {
         **facts,
+        **({"needs_torch": why} if why else {}),
         "architecture": encoder.architecture,
         **({"blueprint": encoder.model.blueprint} if isinstance(encoder.model, SentenceClip) else {}),
         "preprocessing": asdict(encoder.preprocessing),
@@ -105,13 +110,13 @@ def write_version(
             {"kind": i.kind, "owner": [i.owner.kind, i.owner.name], "config": i.config}
             for i in encoder.inserts
         ],
-        "files": {n: {"bytes": (folder / n).stat().st_size, "sha256": _sha256(folder / n)} for n in names},
+        "files": {n: {"bytes": (folder / n).stat().st_size, "sha256": sha256_of(folder / n)} for n in names},
     }
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return manifest
 
 
-def load_version(folder: Path, *, verify: bool = True) -> Version:
+def load_version(folder: Path, *, checked: bool = True) -> Version:
     """Reads a version, checking the size and sha256 of each file that the encoder is made from.
 
     What strategies carry is left on the disk: only an update needs it (`load_state`).
@@ -120,8 +125,8 @@ def load_version(folder: Path, *, verify: bool = True) -> Version:
         VersionDamaged: no manifest, a missing file, or one that differs from the manifest.
     """
     manifest = read_manifest(folder)
-    if verify:
-        _verify(folder, manifest, [name for name in manifest["files"] if not _is_state(name)])
+    if checked:
+        verify(folder, manifest, [name for name in manifest["files"] if not _is_state(name)])
     vocabulary = None
     if VOCABULARY in manifest["files"]:
         vocabulary = Vocabulary.read(folder / VOCABULARY)
@@ -201,7 +206,7 @@ def load_state(folder: Path, strategy: str) -> State | None:
     name = _state_file(strategy)
     if name not in manifest["files"]:
         return _old_state(folder, manifest, strategy)
-    _verify(folder, manifest, [name])
+    verify(folder, manifest, [name])
     with safe_open(folder / name, framework="pt") as opened:
         said = json.loads((opened.metadata() or {}).get("state", "{}"))
         tensors = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118 - no mapping
@@ -235,7 +240,7 @@ def _is_state(name: str) -> bool:
 def _old_state(folder: Path, manifest: dict[str, Any], strategy: str) -> State | None:
     if OLD_STATES not in manifest["files"]:
         return None
-    _verify(folder, manifest, [OLD_STATES])
+    verify(folder, manifest, [OLD_STATES])
     prefix = f"{strategy}/"
     own = {
         k.removeprefix(prefix): v for k, v in load_file(folder / OLD_STATES).items() if k.startswith(prefix)
@@ -275,39 +280,7 @@ def _save(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | 
     save_file({k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}, path, metadata=metadata)
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """Reads a version's manifest.
-
-    Raises:
-        VersionDamaged: there is none, or it is not JSON.
-    """
-    try:
-        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise VersionDamaged(
-            f"version {folder.name} has no readable manifest ({error}); it is not complete"
-        ) from error
-    return manifest
-
-
 def _fit_table(model: nn.Module, rows: int) -> None:
     """Gives a model a token table of so many rows, in which nothing is written: those of the version come next."""
     old: nn.Embedding = text_parts(model).token_embedding  # type: ignore[assignment]
     replace_token_table(model, torch.empty(rows, old.embedding_dim, dtype=old.weight.dtype))
-
-
-def _verify(folder: Path, manifest: dict[str, Any], names: Sequence[str]) -> None:
-    for name in names:
-        facts = manifest["files"][name]
-        path = folder / name
-        if not path.is_file():
-            raise VersionDamaged(f"version {folder.name} lacks {name}; roll back to another release")
-        if path.stat().st_size != facts["bytes"] or _sha256(path) != facts["sha256"]:
-            raise VersionDamaged(
-                f"{name} of version {folder.name} differs from its manifest; roll back to another release"
-            )
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

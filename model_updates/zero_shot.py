@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from model_updates.encoder import Encoder
 from model_updates.evaluation import TIE_TOLERANCE, FloatArray, IntArray, caption_ranks, pd
 from model_updates.features import FeatureCache, LoadImage, NoCache, image_features, text_features
-from model_updates.search_encoder import Rows, unit
+from model_updates.search_encoder import Rows, SearchEncoder, unit
 
 PROMPTS = (
     "{}",
@@ -122,7 +121,7 @@ class ZeroShotResult:
         }
 
 
-def class_vectors(encoder: Encoder, probe: Probe, cache: FeatureCache | None = None) -> Rows:
+def class_vectors(encoder: SearchEncoder, probe: Probe, cache: FeatureCache | None = None) -> Rows:
     """Returns (classes, dim) float32 unit vectors: each class the mean of its prompts' unit vectors."""
     texts = [prompt.format(name) for name in probe.classes for prompt in probe.prompts]
     rows = unit(text_features(encoder, texts, probe.language, cache or NoCache()))
@@ -143,7 +142,7 @@ def classify(image_vectors: Rows, classes: Rows, labels: Sequence[int]) -> NDArr
 
 
 def measure(
-    encoder: Encoder, probe: Probe, load_image: LoadImage, cache: FeatureCache | None = None
+    encoder: SearchEncoder, probe: Probe, load_image: LoadImage, cache: FeatureCache | None = None
 ) -> ZeroShotResult:
     """Classifies a probe's pictures with an encoder."""
     kept = cache or NoCache()

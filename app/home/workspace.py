@@ -16,8 +16,11 @@ from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
 from ingest.storage import Store
 from model_updates.encoder import Encoder
+from model_updates.portable_encoder import PortableEncoder, is_portable
+from model_updates.search_encoder import SearchEncoder
 from model_updates.strategy import State
-from model_updates.versions import Version, load_state, load_version, read_manifest
+from model_updates.version_files import read_manifest
+from model_updates.versions import Version, load_state, load_version
 
 KEPT_VERSIONS = 3  # live, candidate's parent and the earlier one that a gate measures just then
 
@@ -34,6 +37,7 @@ class Workspace:
     releases: ReleaseStore
     _stores: tuple[Store, ...] = ()
     _versions: OrderedDict[str, Version] = field(default_factory=OrderedDict)
+    _searchers: OrderedDict[str, SearchEncoder] = field(default_factory=OrderedDict)
 
     @classmethod
     def open(cls, settings: Settings, *, read_only: bool = False) -> Workspace:
@@ -87,9 +91,26 @@ class Workspace:
         self._versions.move_to_end(version_id)
         return self._versions[version_id]
 
+    def open_searcher(self, version_id: str) -> SearchEncoder:
+        """Opens what searches with a version: its graphs where it has them, which needs no torch, else its encoder.
+
+        Every byte is checked; the last few stay in memory.
+        """
+        if not is_portable(self.home.versions / version_id):
+            return self.open_encoder(version_id)
+        if version_id not in self._searchers:
+            opened = PortableEncoder(self.home.versions / version_id)
+            opened.spares_second = self.settings.second_tower == "where-needed"
+            self._searchers[version_id] = opened
+            while len(self._searchers) > KEPT_VERSIONS:
+                self._searchers.popitem(last=False)
+        self._searchers.move_to_end(version_id)
+        return self._searchers[version_id]
+
     def forget_version(self, version_id: str) -> None:
         """Lets a version's memory go once nobody uses it any more."""
         self._versions.pop(version_id, None)
+        self._searchers.pop(version_id, None)
 
     def carried(self, version_id: str, strategy: str) -> State | None:
         """Reads what a strategy carried to a version; None when it never ran on its line."""

@@ -21,16 +21,16 @@ from app.language.detection import (
     widened,
     written_apart,
 )
-from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, text_id
 from model_updates.measurement import ReadAs
+from model_updates.search_encoder import SearchEncoder
 
 KIND = "readings"
 RULES = "3"  # raise it when texts are read by other rules than before, so that no reading of before is used
 
 
 def read(
-    text: str, learned: Sequence[str], encoder: Encoder
+    text: str, learned: Sequence[str], encoder: SearchEncoder
 ) -> tuple[tuple[Reading, ...], tuple[Guess, ...]]:
     """Returns which languages' tables read a text, and the guesses behind that.
 
@@ -41,7 +41,7 @@ def read(
 
 
 def read_all(
-    texts: Sequence[str], learned: Sequence[str], encoder: Encoder
+    texts: Sequence[str], learned: Sequence[str], encoder: SearchEncoder
 ) -> list[tuple[tuple[Reading, ...], tuple[Guess, ...]]]:
     """Returns what `read` returns of each text; many cost little more than one.
 
@@ -65,7 +65,7 @@ def read_all(
 class Reader:
     """Reads texts as search with one version does, each text once."""
 
-    def __init__(self, encoder: Encoder, learned: Sequence[str], cache: FeatureCache) -> None:
+    def __init__(self, encoder: SearchEncoder, learned: Sequence[str], cache: FeatureCache) -> None:
         self._encoder, self._learned, self._cache = encoder, tuple(learned), cache
         # Rows name languages by their place: the learned ones, then those that are read untaught.
         self._places = [*learned, *sorted(encoder.readable.keys() - set(learned))]
@@ -107,7 +107,7 @@ class Reader:
         return tuple((self._places[int(number) - 1], lowered) for number, lowered in pairs if number)
 
 
-def _digest(encoder: Encoder, learned: Sequence[str], places: Sequence[str]) -> str:
+def _digest(encoder: SearchEncoder, learned: Sequence[str], places: Sequence[str]) -> str:
     """Returns the sha256 (hex) of what decides how a text is read."""
     routes = [encoder.text_route(tag) for tag in places]
     facts = repr((RULES, list(learned), list(places), routes, round(encoder.similarity_scale, 6)))

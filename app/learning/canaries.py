@@ -8,13 +8,12 @@ from app.home.workspace import Workspace
 from app.learning.routes import stated_routes
 from index.generation import Generation
 from ingest.records import Pin
-from model_updates.encoder import Encoder
 from model_updates.features import image_features
 from model_updates.routes import BASE
-from model_updates.search_encoder import unit
+from model_updates.search_encoder import SearchEncoder, unit
 
 
-def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> list[tuple[str, bool]]:
+def canaries(workspace: Workspace, candidate: SearchEncoder, live: ReleaseRecord) -> list[tuple[str, bool]]:
     """Returns each pinned query that live answers with the pinned picture, and whether the candidate does too.
 
     Pins that live itself no longer keeps, because better pictures came, say nothing about the candidate. With a
@@ -50,7 +49,7 @@ def canaries(workspace: Workspace, candidate: Encoder, live: ReleaseRecord) -> l
             for encoder in (before, candidate)
         )
 
-    def keeps(encoder: Encoder, vectors: NDArray[np.float32], pin: Pin) -> bool:
+    def keeps(encoder: SearchEncoder, vectors: NDArray[np.float32], pin: Pin) -> bool:
         query = encoder.encode_texts([pin.query], pin.language)[0]
         return ids[int((vectors @ query).argmax())] == pin.image_id
 

@@ -12,8 +12,8 @@ from app.learning.caption_languages import confidences, sample_of
 from ingest.findings import Figure, Finding, Outcome
 from ingest.pair import Pair
 from ingest.records import ChunkRecord
-from model_updates.encoder import Encoder
 from model_updates.features import trunk_features
+from model_updates.search_encoder import SearchEncoder
 
 WORDS, LANGUAGES, DOMAINS, GALLERY = "new_words", "languages_seen", "domains_seen", "known_in_gallery"
 _CAPTIONS = 120  # of a language that are asked about
@@ -22,7 +22,7 @@ _SHOWN = 3  # languages or domains that a sentence names
 _LEAST = 0.02  # share below which what something looks like is chance
 
 
-def novelty_findings(workspace: Workspace, chunk: ChunkRecord, encoder: Encoder) -> list[Finding]:
+def novelty_findings(workspace: Workspace, chunk: ChunkRecord, encoder: SearchEncoder) -> list[Finding]:
     """Returns what is new in a chunk: a finding each for words, languages, domains and pictures."""
     pairs: list[Pair] = workspace.catalog.pairs(chunk=chunk.id)
     texts: dict[str, list[str]] = {}
@@ -32,7 +32,7 @@ def novelty_findings(workspace: Workspace, chunk: ChunkRecord, encoder: Encoder)
     return [finding for finding in found if finding is not None]
 
 
-def _words(encoder: Encoder, texts: Mapping[str, Sequence[str]]) -> Finding | None:
+def _words(encoder: SearchEncoder, texts: Mapping[str, Sequence[str]]) -> Finding | None:
     """Counts the words that the live encoder spells in pieces, because nobody taught them to it."""
     if encoder.vocabulary is None:
         return None
@@ -74,7 +74,7 @@ def _likeliest(texts: Sequence[str], declared: str) -> list[str]:
     return [max(tags, key=lambda tag, at=at: found[tag][at]) for at in range(len(texts))]  # type: ignore[misc]
 
 
-def _domains(workspace: Workspace, encoder: Encoder, pairs: Sequence[Pair]) -> Finding | None:
+def _domains(workspace: Workspace, encoder: SearchEncoder, pairs: Sequence[Pair]) -> Finding | None:
     """Says which learned domains the pictures look like, where the encoder can tell."""
     if not encoder.can_guess_routes:
         return None

@@ -6,9 +6,9 @@ from app.desk.probes import shown_slices
 from app.desk.releases import Change, Difference, SliceChange, SliceSummary
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from model_updates.encoder import Encoder
 from model_updates.recalls import mean_text_recall
 from model_updates.routes import BASE
+from model_updates.search_encoder import SearchEncoder
 
 
 def difference_between(workspace: Workspace, a: str, b: str) -> Difference:
@@ -51,7 +51,7 @@ def _read_differently(
     return texts, (*rest, *(domain for domain, differs in seen.items() if differs))
 
 
-def _sees(encoder: Encoder, domain: str) -> str:
+def _sees(encoder: SearchEncoder, domain: str) -> str:
     return encoder.image_fingerprint(encoder.image_route(domain))
 
 

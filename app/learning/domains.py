@@ -12,10 +12,9 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.yardstick import usable_chunks
 from ingest.pair import BASE_LANGUAGE
-from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, image_features, text_features
 from model_updates.pairs import TrainingPair
-from model_updates.search_encoder import unit
+from model_updates.search_encoder import SearchEncoder, unit
 
 Caption = tuple[str, str]
 """Text and language."""
@@ -35,7 +34,7 @@ def known_domains(
 
 def domains_known_to(
     workspace: Workspace,
-    encoder: Encoder,
+    encoder: SearchEncoder,
     languages: Collection[str],
     pairs: Sequence[TrainingPair],
     cache: FeatureCache,
@@ -60,7 +59,10 @@ def domains_known_to(
 
 
 def found_share(
-    workspace: Workspace, encoder: Encoder, captions: Mapping[str, Collection[Caption]], cache: FeatureCache
+    workspace: Workspace,
+    encoder: SearchEncoder,
+    captions: Mapping[str, Collection[Caption]],
+    cache: FeatureCache,
 ) -> float:
     """Returns the share of pictures that one of their captions finds among the best of a sample, on the base route.
 

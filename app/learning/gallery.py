@@ -30,9 +30,9 @@ from index.segment import Segment
 from index.vectors import unit_rows
 from index.writing import contents_of, grow_generation
 from ingest.sentence import phrase
-from model_updates.encoder import Encoder
 from model_updates.features import image_features
 from model_updates.routes import BASE
+from model_updates.search_encoder import SearchEncoder
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def sound(workspace: Workspace, generation: str, tell: Tell = say_nothing) -> Ge
 
 def embed_gallery(
     workspace: Workspace,
-    encoder: Encoder,
+    encoder: SearchEncoder,
     *,
     previous: Generation | None,
     tell: Tell = say_nothing,
@@ -164,7 +164,7 @@ def _mode(previous: Generation | None, ids: Sequence[str], used: Mapping[str, st
 def require_own(
     workspace: Workspace,
     generation: Generation,
-    encoder: Encoder,
+    encoder: SearchEncoder,
     wanted: Sequence[str] = (),
     before: Generation | None = None,
 ) -> dict[str, float]:
@@ -180,7 +180,7 @@ def require_own(
 
 
 def embedded(
-    workspace: Workspace, encoder: Encoder, ids: Sequence[str], routes: Mapping[str, str] | None = None
+    workspace: Workspace, encoder: SearchEncoder, ids: Sequence[str], routes: Mapping[str, str] | None = None
 ) -> Vectors:
     """Returns the (n, dim) float32 unit vectors that pictures must have: kept features, or embedded now."""
     raw = image_features(encoder, list(ids), workspace.load_image, workspace.features, routes=routes)
@@ -189,7 +189,7 @@ def embedded(
 
 def require_sound(
     generation: Generation,
-    encoder: Encoder,
+    encoder: SearchEncoder,
     wanted: Sequence[str],
     expected: Callable[[Sequence[str]], Vectors],
     before: Generation | None = None,

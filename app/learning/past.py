@@ -20,7 +20,6 @@ from app.learning.routes import picture_routes
 from index.generation import Generation
 from ingest.pair import BASE_LANGUAGE
 from ingest.sentence import phrase
-from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError
 from model_updates.evaluation import SliceResult
 from model_updates.features import FeatureCache
@@ -28,6 +27,7 @@ from model_updates.gate.report import GateReport, Verdict, owed
 from model_updates.gate.rules import Past
 from model_updates.measurement import HeldOut, Measured, Results, Side, measure_views
 from model_updates.routes import BASE, loudness
+from model_updates.search_encoder import SearchEncoder
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ RECENT = 4  # versions before the live one that are all measured
 
 def side_of(
     workspace: Workspace,
-    encoder: Encoder,
+    encoder: SearchEncoder,
     languages: Sequence[str],
     slices: Sequence[HeldOut],
     generation: Generation,
@@ -146,7 +146,7 @@ def _ever_live(workspace: Workspace, but: Collection[str]) -> dict[str, tuple[st
     return versions
 
 
-def _opened(workspace: Workspace, version: str) -> Encoder | None:
+def _opened(workspace: Workspace, version: str) -> SearchEncoder | None:
     try:
         return workspace.open_encoder(version)
     except (AppError, ModelUpdateError, OSError) as error:

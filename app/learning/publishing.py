@@ -22,6 +22,7 @@ from model_updates.encoder import Encoder
 from model_updates.evaluation import SliceResult
 from model_updates.gate.report import GateReport
 from model_updates.measurement import Measured, Results
+from model_updates.search_encoder import SearchEncoder
 from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
@@ -83,7 +84,7 @@ def publish_version(
     staged = workspace.home.staging / f"version-{time.time_ns()}"
     before = None if parent is None else workspace.home.versions / parent
     try:
-        write_version(staged, encoder, facts, states, parent=before)
+        write_version(staged, encoder, facts, states, parent=before, portable=True)
         return workspace.releases.publish_version(staged)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
@@ -128,7 +129,7 @@ def publish_base(
 
 def publish_pictures(workspace: Workspace, record: ReleaseRecord, embedded: PublishedGeneration) -> str:
     """Publishes a release of the same version with more pictures, and returns its id."""
-    figures = _require_sound(workspace, embedded.generation, workspace.open_encoder(record.version), record)
+    figures = _require_sound(workspace, embedded.generation, workspace.open_searcher(record.version), record)
     return workspace.releases.publish_release(
         record.manifest.successor(
             record.id,
@@ -205,7 +206,7 @@ def publish_taught(
 
 
 def _require_sound(
-    workspace: Workspace, generation: str, encoder: Encoder, before: ReleaseRecord
+    workspace: Workspace, generation: str, encoder: SearchEncoder, before: ReleaseRecord
 ) -> dict[str, float]:
     opened, known = workspace.open_generation(generation), gallery.sound(workspace, before.generation)
     return gallery.require_own(workspace, opened, encoder, workspace.catalog.gallery_ids(), known)

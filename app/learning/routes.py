@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from app.home.workspace import Workspace
 from index.generation import Generation
 from ingest.checks import DEFAULT_DOMAIN
-from model_updates.encoder import Encoder
 from model_updates.features import trunk_features
 from model_updates.routes import BASE
+from model_updates.search_encoder import SearchEncoder
 
 
 def picture_routes(
     workspace: Workspace,
-    encoder: Encoder,
+    encoder: SearchEncoder,
     ids: Sequence[str],
     previous: Generation | None,
     *,
@@ -46,7 +46,7 @@ def picture_routes(
     return {image_id: route for image_id, route in routes.items() if route != BASE}
 
 
-def stated_routes(workspace: Workspace, encoder: Encoder, ids: Sequence[str]) -> dict[str, str]:
+def stated_routes(workspace: Workspace, encoder: SearchEncoder, ids: Sequence[str]) -> dict[str, str]:
     """Returns the routes of pictures by their domains alone, as slices are measured; base routes left out."""
     if not encoder.image_routes:
         return {}

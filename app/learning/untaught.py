@@ -23,13 +23,12 @@ from ingest.checks import DEFAULT_DOMAIN
 from ingest.findings import Figure, Finding, Outcome
 from ingest.pair import Pair, SliceKey, Split
 from ingest.sentence import joined, phrase
-from model_updates.encoder import Encoder
 from model_updates.features import image_features, text_features, trunk_features
 from model_updates.gate.comparison import measured_drop
 from model_updates.gate.examined import FEWEST_OLD, MOST_DISPLACED, ONE_SIDED
 from model_updates.recalls import RECALL_DEPTHS
 from model_updates.routes import BASE, loudness, quiet
-from model_updates.search_encoder import Rows, unit
+from model_updates.search_encoder import Rows, SearchEncoder, unit
 
 UNTAUGHT = "untaught_pictures"
 SHARES = (0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
@@ -55,7 +54,7 @@ def known_to(workspace: Workspace, record: ReleaseRecord) -> Learned:
 
 def untaught_routes(
     workspace: Workspace,
-    encoder: Encoder,
+    encoder: SearchEncoder,
     routes: Mapping[str, str],
     known: Learned,
 ) -> dict[str, str]:
@@ -81,7 +80,11 @@ def untaught_routes(
 
 
 def _untaught(
-    workspace: Workspace, encoder: Encoder, ids: Sequence[str], routes: Mapping[str, str], known: Learned
+    workspace: Workspace,
+    encoder: SearchEncoder,
+    ids: Sequence[str],
+    routes: Mapping[str, str],
+    known: Learned,
 ) -> dict[str, list[str]]:
     """Returns the pictures of each domain that no learned chunk is of; those that look like a taught one are not."""
     taught = {one for chunk in known.chunks for one in workspace.catalog.chunk(chunk).domains}
@@ -96,7 +99,9 @@ def _untaught(
     return found
 
 
-def _nearest(workspace: Workspace, encoder: Encoder, untaught: Mapping[str, Sequence[str]]) -> dict[str, str]:
+def _nearest(
+    workspace: Workspace, encoder: SearchEncoder, untaught: Mapping[str, Sequence[str]]
+) -> dict[str, str]:
     """Returns for each picture the route that most of its domain is nearest to."""
     found: dict[str, str] = {}
     for ids in untaught.values():
@@ -108,7 +113,7 @@ def _nearest(workspace: Workspace, encoder: Encoder, untaught: Mapping[str, Sequ
 
 def _losses(
     workspace: Workspace,
-    encoder: Encoder,
+    encoder: SearchEncoder,
     taught: Sequence[str],
     routes: Mapping[str, str],
     untaught: Rows,
@@ -154,7 +159,7 @@ def _asked(
         yield key, [texts[name] for name in sampled(texts, MOST_CAPTIONS)]
 
 
-def _readings(encoder: Encoder, texts: Rows, language: str) -> Iterator[Rows]:
+def _readings(encoder: SearchEncoder, texts: Rows, language: str) -> Iterator[Rows]:
     """Yields the unit vectors of texts, and those that a second tower alone would give them."""
     yield unit(texts)
     rest = texts.copy()

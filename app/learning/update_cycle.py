@@ -159,7 +159,7 @@ def extend_gallery(
     embedded_images = 0
     for _ in range(ATTEMPTS):
         live, record = going_live.live_release(workspace)
-        encoder = workspace.open_encoder(record.version)
+        encoder = workspace.open_searcher(record.version)
         progress(Stage("embed", phrase("making the pictures searchable")))
         previous = gallery.sound(workspace, record.generation, progress)
         known = known_to(workspace, record)

@@ -21,8 +21,7 @@ from app.query.pages import Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
 from app.query.question import Question
 from app.query.relevance import FEWEST, Calibration
-from app.query.reranking import FIRST
-from app.query.snapshot import MOST_RESULTS, Hit, Snapshot, as_found, moved, ranked, reranked
+from app.query.snapshot import FIRST, MOST_RESULTS, Hit, Snapshot, as_found, moved, ranked, reranked
 from app.query.translation import Eta, Etas, fused
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE

@@ -22,7 +22,6 @@ from model_updates.fusion.encoder import fusion_of
 from model_updates.fusion.matching import Matcher, Seen
 from model_updates.routes import BASE
 
-FIRST = 50
 MOST_BYTES = 256 << 20
 
 

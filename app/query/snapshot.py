@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,16 +24,22 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
 from app.language.reading import read
-from app.query.reranking import FIRST, Reranker
 from index.errors import IndexingError
 from index.generation import Generation
 from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption
 from ingest.pair import BASE_LANGUAGE
 from ingest.sentence import Sentence, joined, phrase
-from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError, NoFusion
+from model_updates.portable_encoder import PortableEncoder
 from model_updates.readings import NEIGHBOUR, background, fused
+from model_updates.search_encoder import SearchEncoder
+
+if TYPE_CHECKING:
+    from app.query.reranking import Reranker
+
+FIRST = 50
+"""Hits that are laid one by one beside a text, where somebody asks for that."""
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +72,7 @@ class Snapshot:
 
     release: ReleaseRecord
     commit: int
-    encoder: Encoder
+    encoder: SearchEncoder
     generation: Generation
     languages: tuple[str, ...]
     hidden: frozenset[str] = frozenset()  # pictures of its index that were withdrawn since
@@ -96,7 +103,7 @@ class Snapshot:
         if commit is None:
             raise NoRelease(phrase("This home has no live release yet. Run `perennial init`."))
         record = workspace.releases.release(release_id or commit.release).require_kept()
-        encoder = workspace.open_encoder(record.version)
+        encoder = workspace.open_searcher(record.version)
         generation = workspace.open_generation(record.generation)
         # What else is to be checked of an index was, before its release was published.
         generation.require_made_by(encoder.image_fingerprint)
@@ -104,8 +111,18 @@ class Snapshot:
         warm_up(learned, encoder.profiles)
         number = commit.number if record.id == commit.release else 0
         hidden = _hidden(workspace, generation)
-        reranker = Reranker.of(encoder, workspace.load_image, generation.routes)
+        reranker = _reranker(workspace, record, encoder, generation)
         return cls(record, number, encoder, generation, learned, hidden, reranker)
+
+
+def _reranker(
+    workspace: Workspace, record: ReleaseRecord, encoder: SearchEncoder, generation: Generation
+) -> Reranker | None:
+    if isinstance(encoder, PortableEncoder):
+        return None  # a fusion encoder is read by torch
+    from app.query.reranking import Reranker
+
+    return Reranker.of(workspace.open_encoder(record.version), workspace.load_image, generation.routes)
 
 
 @dataclass(slots=True)

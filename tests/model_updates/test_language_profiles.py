@@ -22,7 +22,8 @@ from model_updates.language_profiles import (
     to_bytes,
 )
 from model_updates.opening import open_embedded
-from model_updates.versions import PROFILES, load_version, write_version
+from model_updates.version_files import PROFILES
+from model_updates.versions import load_version, write_version
 from tests.model_updates.tiny import ENGLISH_TEXTS, make_strategy, teach, tiny_encoder, toy_pairs
 
 GERMAN = [pair.text for pair in toy_pairs("de")]

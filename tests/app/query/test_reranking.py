@@ -21,8 +21,8 @@ from app.learning import going_live, update_cycle
 from app.query import reranking
 from app.query.finder import Finder
 from app.query.question import Question
-from app.query.reranking import FIRST, Reranker
-from app.query.snapshot import Snapshot
+from app.query.reranking import Reranker
+from app.query.snapshot import FIRST, Snapshot
 from model_updates.encoder import Encoder
 from model_updates.errors import NoFusion
 from model_updates.fusion.encoder import fusion_of, new_fusion, towers_digest
@@ -65,7 +65,7 @@ def with_fusion(workspace: Workspace) -> Snapshot:
     """The live release with a fusion encoder that nothing taught: its order is as good as any."""
     plain = Snapshot.load(workspace)
     torch.manual_seed(1)
-    encoder = plain.encoder.copy()
+    encoder = workspace.open_encoder(plain.release.version).copy()
     fusion = new_fusion(encoder, 1)
     torch.nn.init.normal_(fusion.match.weight, std=20.0)
     fusion.config["towers"] = towers_digest(encoder)
@@ -111,6 +111,7 @@ def test_a_short_answer_is_cut_from_the_reranked_fifty(workspace: Workspace) -> 
 
 def test_towers_that_have_moved_are_not_asked(workspace: Workspace) -> None:
     snapshot = with_fusion(workspace)
+    assert isinstance(snapshot.encoder, Encoder)
     fusion = fusion_of(snapshot.encoder)
     assert fusion is not None
     fusion.config["towers"] = "others"

@@ -235,7 +235,7 @@ def test_two_tags_of_one_language_are_each_read_by_their_own_table(workspace: Wo
         "zh": ["红苹果", "笑脸", "猫和鱼"],
         "zh-Hant": ["紅蘋果", "笑臉", "貓和魚"],
     }
-    encoder = snapshot.encoder
+    encoder = workspace.open_encoder(snapshot.release.version)
     for tag, texts in words.items():
         encoder = with_own_table(encoder, tag, texts)
     taught = replace(snapshot, encoder=encoder, languages=("en", *words))
@@ -265,7 +265,7 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
     workspace: Workspace,
 ) -> None:
     snapshot = Snapshot.load(workspace)
-    encoder = with_german_table(snapshot.encoder)
+    encoder = with_german_table(workspace.open_encoder(snapshot.release.version))
     unsure = replace(snapshot, encoder=encoder, languages=("en", "de"))
     text = "taxi"
     chosen = readings(detect(text, unsure.languages, encoder.profiles), encoder.text_route)
@@ -289,7 +289,11 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
 
 def test_deeper_answers_of_an_unsure_query_begin_like_shallow_ones(workspace: Workspace) -> None:
     snapshot = Snapshot.load(workspace)
-    unsure = replace(snapshot, encoder=with_german_table(snapshot.encoder), languages=("en", "de"))
+    unsure = replace(
+        snapshot,
+        encoder=with_german_table(workspace.open_encoder(snapshot.release.version)),
+        languages=("en", "de"),
+    )
     whole = [hit.id for hit in find(workspace, unsure, "taxi", k=500).hits]
     assert sorted(whole) == sorted(unsure.generation.ids)
     for k in (1, 3, 10, 11, 24):
