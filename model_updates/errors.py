@@ -82,3 +82,7 @@ class TrainingDiverged(ModelUpdateError):
 
 class VersionDamaged(ModelUpdateError):
     """Raised when a version folder is incomplete or a file differs from its manifest."""
+
+
+class NeedsTorch(ModelUpdateError):
+    """What was asked for learns or opens an encoder in torch, which is not installed."""

@@ -35,7 +35,7 @@ def require_portable(encoder: Encoder) -> None:
     """
     missing = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
     if missing:
-        raise NotPortable(f"ONNX needs {', '.join(missing)}: pip install 'perennial-search[onnx]'")
+        raise NotPortable(f"ONNX needs {', '.join(missing)}: install Perennial with its dependencies again")
     if encoder.vocabulary is None and portable(encoder.foreign_tokenizer) is None:
         raise NotPortable(
             f"{encoder.architecture} cuts texts by rules that no tokenizer.json can hold, so other programs cannot"

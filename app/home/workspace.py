@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from PIL import Image
 
@@ -15,12 +17,15 @@ from index.generation import Generation, load_generation
 from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
 from ingest.storage import Store
-from model_updates.encoder import Encoder
+from model_updates.errors import NeedsTorch
 from model_updates.portable_encoder import PortableEncoder, is_portable
 from model_updates.search_encoder import SearchEncoder
-from model_updates.strategy import State
 from model_updates.version_files import read_manifest
-from model_updates.versions import Version, load_state, load_version
+
+if TYPE_CHECKING:
+    from model_updates.encoder import Encoder
+    from model_updates.strategy import State
+    from model_updates.versions import Version
 
 KEPT_VERSIONS = 3  # live, candidate's parent and the earlier one that a gate measures just then
 
@@ -83,7 +88,7 @@ class Workspace:
     def open_version(self, version_id: str) -> Version:
         """Loads a version, every byte checked; the last few stay in memory. Do not train the encoder you get."""
         if version_id not in self._versions:
-            loaded = load_version(self.home.versions / version_id)
+            loaded: Version = _in_torch().load_version(self.home.versions / version_id)
             loaded.encoder.spares_second = self.settings.second_tower == "where-needed"
             self._versions[version_id] = loaded
             while len(self._versions) > KEPT_VERSIONS:
@@ -114,7 +119,8 @@ class Workspace:
 
     def carried(self, version_id: str, strategy: str) -> State | None:
         """Reads what a strategy carried to a version; None when it never ran on its line."""
-        return load_state(self.home.versions / version_id, strategy)
+        state: State | None = _in_torch().load_state(self.home.versions / version_id, strategy)
+        return state
 
     def open_encoder(self, version_id: str) -> Encoder:
         """Loads a version's encoder (see `open_version`)."""
@@ -137,3 +143,18 @@ class Workspace:
     def load_image(self, image_id: str) -> Image.Image:
         """Returns a stored picture, decoded, upright, RGB."""
         return self.blobs.image(image_id)
+
+
+def _in_torch() -> ModuleType:
+    """Imports what opens a version in torch, which searching does without.
+
+    Raises:
+        NeedsTorch: it is not installed; the sentence says how to install it.
+    """
+    try:
+        from model_updates import versions
+    except ModuleNotFoundError as error:
+        raise NeedsTorch(
+            f"Learning needs {error.name}, which is not installed here. Run: pip install 'perennial-search[learn]'"
+        ) from error
+    return versions

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 FloatArray = NDArray[np.float64]
 
@@ -105,7 +105,7 @@ def posterior(estimate: float, error: float, *, center: float = 0.0, spread: flo
 
 def normal_tail(z: FloatArray | float) -> FloatArray:
     """Returns the chance that a standard normal number is above `z`."""
-    return np.asarray(torch.special.ndtr(torch.as_tensor(-np.asarray(z, dtype=np.float64))).numpy())
+    return np.asarray(ndtr(-np.asarray(z, dtype=np.float64)))
 
 
 def one_sided(level: float) -> float:
