@@ -1,0 +1,170 @@
+"""Searching without torch: the graphs of a version answer as its towers do, or are not there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from model_updates import portable_writer
+from model_updates.encoder import Encoder
+from model_updates.errors import VersionDamaged
+from model_updates.graph_skeletons import skeleton_of
+from model_updates.inserts import domain
+from model_updates.onnx_sessions import session
+from model_updates.opening import embedded_models, open_embedded, open_encoder
+from model_updates.parts.low_rank import LowRank
+from model_updates.parts.router import renew_router
+from model_updates.portable_encoder import FACTS, PortableEncoder, is_portable
+from model_updates.portable_writer import head_part, text_part, trunk_part
+from model_updates.routes import BASE, quiet
+from model_updates.search_encoder import SearchEncoder
+from model_updates.version_files import read_manifest
+from model_updates.versions import load_version, write_version
+from tests.model_updates.photographs import drawn_pictures, photo_encoder
+from tests.model_updates.tiny import draw, image_ids, make_strategy, teach, tiny_encoder, toy_pairs
+
+TEXTS = ["a red circle", "zwei rote Boote auf einem See, vom Ufer aus gesehen", "", "一只狗", "a"]
+PICTURES = [draw(name) for name in image_ids()[:3]]
+NEW = "line"
+
+
+def taught() -> Encoder:
+    """`perennial-tiny` with a German table, a domain in its image tower, and a router."""
+    encoder = open_embedded()
+    teach(encoder, make_strategy("language-tables", epochs=1))
+    deltas = LowRank.build(domain(NEW), LowRank.configuration(encoder.model, rank=2, alpha=4), encoder.model)
+    with torch.no_grad():
+        for up in deltas.up:
+            up.copy_(0.1 * torch.randn(up.shape, generator=torch.Generator().manual_seed(0)))
+    encoder.inserts.append(deltas.eval().requires_grad_(False))
+    encoder.forget_fingerprints()
+    near, far = (
+        np.random.default_rng(n).normal(n, 1, (40, encoder.trunk_dim)).astype(np.float32) for n in (0, 3)
+    )
+    renew_router(encoder, {NEW: near, "noto": far})
+    return encoder
+
+
+@pytest.fixture(scope="module")
+def version(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("versions") / "v1"
+    write_version(folder, taught(), {}, portable=True)
+    return folder
+
+
+def assert_alike(ours: SearchEncoder, theirs: SearchEncoder, languages: list[str]) -> None:
+    """Compares everything that searching asks of an encoder."""
+    for tag in languages:
+        np.testing.assert_allclose(
+            ours.text_features(TEXTS, tag), theirs.text_features(TEXTS, tag), atol=1e-5, err_msg=tag
+        )
+        assert ours.text_fingerprint(tag) == theirs.text_fingerprint(tag), tag
+        assert ours.text_route(tag) == theirs.text_route(tag), tag
+    readings = ours.encode_readings(TEXTS[0], languages)
+    np.testing.assert_allclose(readings, theirs.encode_readings(TEXTS[0], languages), atol=1e-5)
+    for route in (BASE, *theirs.image_routes):
+        np.testing.assert_allclose(
+            ours.image_features(PICTURES, route), theirs.image_features(PICTURES, route), atol=1e-5
+        )
+        assert ours.image_fingerprint(route) == theirs.image_fingerprint(route)
+        assert ours.trunk_fingerprint(route) == theirs.trunk_fingerprint(route)
+    trunk = theirs.trunk_features(PICTURES)
+    assert ours.guess_routes(trunk) == theirs.guess_routes(trunk)
+    assert ours.nearest_routes(trunk) == theirs.nearest_routes(trunk)
+    for what in ("image_routes", "dim", "tower_dim", "trunk_dim", "similarity_scale", "readable"):
+        assert getattr(ours, what) == getattr(theirs, what), what
+    assert (ours.can_guess_routes, ours.can_be_quiet) == (theirs.can_guess_routes, theirs.can_be_quiet)
+
+
+def test_a_taught_version_answers_as_its_encoder_does(version: Path) -> None:
+    assert_alike(PortableEncoder(version), load_version(version).encoder, ["en", "de", "fr", ""])
+
+
+def test_photographs_two_spaces_and_a_corrected_language_are_read_alike(tmp_path: Path) -> None:
+    encoder = photo_encoder().copy()
+    pairs = toy_pairs("hi")
+    teach(encoder, make_strategy("language-tables", epochs=1), pairs[:12], validation=pairs[12:])
+    teach(encoder, make_strategy("ridge-heads"), toy_pairs("en"), languages=frozenset({"en", "hi"}))
+    write_version(tmp_path / "v", encoder, {}, portable=True)
+    ours = PortableEncoder(tmp_path / "v")
+    assert_alike(ours, encoder, ["en", "de", "hi", "gl", "ko", "xx", ""])
+    (route,) = encoder.image_routes
+    low = quiet(route, 0.3)
+    np.testing.assert_allclose(
+        ours.image_features(drawn_pictures(), low), encoder.image_features(drawn_pictures(), low), atol=1e-5
+    )
+    assert ours.image_fingerprint(low) == encoder.image_fingerprint(low)
+    # Without the second tower, and whole again.
+    ours.spares_second = encoder.spares_second = True
+    assert not ours.text_features(["two dogs"], "en")[0, ours.tower_dim :].any()
+    assert ours.whole().text_features(["two dogs"], "en")[0, ours.tower_dim :].any()
+
+
+def test_graphs_of_what_did_not_change_are_those_of_the_version_before(version: Path, tmp_path: Path) -> None:
+    encoder = load_version(version).encoder
+    teach(encoder, make_strategy("language-tables", epochs=1), toy_pairs("fr"))
+    prints = json.loads((version / FACTS).read_text(encoding="utf-8"))["prints"]
+    before = tmp_path / "before"
+    shutil.copytree(version, before)
+    for name in prints:
+        (before / name).write_bytes(b"of the version before")
+    names, why = portable_writer.write_portable(_folder(tmp_path / "after"), encoder, before)
+    assert (sorted(names), why) == (sorted([FACTS, *prints]), "")
+    assert {(tmp_path / "after" / name).read_bytes() for name in prints} == {b"of the version before"}
+
+
+def test_a_graph_that_gives_other_numbers_is_not_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(portable_writer, "CLOSEST", -1.0)
+    manifest = write_version(tmp_path / "v", open_embedded(), {}, portable=True)
+    assert "gives other numbers than torch" in manifest["needs_torch"]
+    assert not is_portable(tmp_path / "v")
+    assert not list((tmp_path / "v").glob("search*"))
+
+
+def test_what_torch_alone_reads_is_said(tmp_path: Path) -> None:
+    encoder = tiny_encoder(architecture="tiny")
+    encoder.vocabulary, encoder.foreign_tokenizer = None, lambda texts: torch.zeros(len(texts), 3).long()
+    names, why = portable_writer.write_portable(_folder(tmp_path / "v"), encoder, None)
+    assert (names, why) == ([], f"{encoder.architecture} cuts texts by a tokenizer of its own")
+
+
+@pytest.mark.parametrize("name", [FACTS, "search-trunk.onnx"])
+def test_a_damaged_file_is_refused(version: Path, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "v"
+    shutil.copytree(version, folder)
+    data = bytearray((folder / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (folder / name).write_bytes(data)
+    with pytest.raises(VersionDamaged, match=name):
+        PortableEncoder(folder)
+    (folder / name).unlink()
+    with pytest.raises(VersionDamaged, match=f"lacks {name}"):
+        PortableEncoder(folder)
+
+
+@pytest.mark.parametrize("model", embedded_models())
+def test_the_graphs_that_come_with_the_package_fit_the_embedded_encoders(model: str) -> None:
+    """Where one does not, `python -m model_updates.portable_writer` writes it anew."""
+    encoder = open_encoder(model)
+    parts = [text_part(encoder, []), trunk_part(encoder, [])]
+    parts += [head_part(encoder, [])] if hasattr(encoder.model, "image_head") else []
+    for part in parts:
+        assert skeleton_of(part.name, part.tower) is not None, part.name
+
+
+def test_a_version_without_its_graphs_says_so_in_its_manifest(version: Path) -> None:
+    assert is_portable(version)
+    assert "needs_torch" not in read_manifest(version)
+    assert session(version / "search-text.onnx").get_inputs()[0].name == "embedded"
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
