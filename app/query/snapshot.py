@@ -259,9 +259,9 @@ class LiveSnapshot:
         self.current = self._ready()
 
     def _ready(self) -> Snapshot:
-        """Loads what is live, with the words that a first query would wait for."""
+        """Loads what is live, with the words and the tower that a first query would wait for."""
         snapshot = Snapshot.load(self._workspace)
-        snapshot.encoder.tokenize(["warm up"])
+        snapshot.encoder.encode_texts(["warm up"], BASE_LANGUAGE)
         return snapshot
 
     def hide(self) -> None:
