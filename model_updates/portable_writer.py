@@ -49,7 +49,7 @@ class _Graphs:
     names: dict[str, dict[str, str]] = field(default_factory=lambda: {TEXT: {}, TRUNK: {}, HEAD: {}})
     prints: dict[str, str] = field(default_factory=dict)  # by file
 
-    def add(self, part: str, route: str, fingerprint: str, made: Callable[[], Part]) -> None:
+    def add(self, part: str, route: str, fingerprint: str, made: Callable[[], TriedPart]) -> None:
         """Writes the graph of a route, or takes it from the version before where its fingerprint is the same."""
         name = f"search-{part}{f'-{hashlib.sha256(route.encode()).hexdigest()[:8]}' if route else ''}.onnx"
         if self.before is not None and _known(self.before).get(name) == fingerprint:
@@ -118,7 +118,7 @@ def _written(folder: Path, encoder: Encoder, before: Path | None) -> _Graphs:
 
 
 @dataclass(frozen=True)
-class Part:
+class TriedPart:
     """A tower, or a head, and what it is tried with."""
 
     name: str
@@ -146,7 +146,7 @@ class Part:
                 )
 
 
-def text_part(encoder: Encoder, inserts: list[Insert]) -> Part:
+def text_part(encoder: Encoder, inserts: list[Insert]) -> TriedPart:
     """Returns the text tower with its inserts; embedded tokens are what it takes."""
     end = 0 if encoder.vocabulary is None else encoder.vocabulary.end_row
     cases = []
@@ -155,24 +155,26 @@ def text_part(encoder: Encoder, inserts: list[Insert]) -> Part:
         ends = (tokens == end).int().argmax(dim=-1)
         cases.append({"embedded": embed(encoder.model, tokens), "ends": ends})
     moving = {"embedded": {0: "texts", 1: "length"}, "ends": {0: "texts"}}
-    return Part(f"{encoder.architecture}-{TEXT}", TextGraph(encoder.model, inserts), cases, moving)
+    return TriedPart(f"{encoder.architecture}-{TEXT}", TextGraph(encoder.model, inserts), cases, moving)
 
 
-def trunk_part(encoder: Encoder, inserts: list[Insert]) -> Part:
+def trunk_part(encoder: Encoder, inserts: list[Insert]) -> TriedPart:
     """Returns the image tower with its inserts."""
     size = encoder.preprocessing.size
     pixels = torch.randn(3, 3, size, size, generator=torch.Generator().manual_seed(0)).to(encoder.device)
     tower, moving = TrunkGraph(encoder.model, inserts), {"pixels": {0: "pictures"}}
-    return Part(
+    return TriedPart(
         f"{encoder.architecture}-{TRUNK}", tower, [{"pixels": pixels}, {"pixels": pixels[:1]}], moving
     )
 
 
-def head_part(encoder: Encoder, inserts: list[Insert]) -> Part:
+def head_part(encoder: Encoder, inserts: list[Insert]) -> TriedPart:
     """Returns the head of pictures with its inserts."""
     trunk = torch.rand(16, encoder.trunk_dim, generator=torch.Generator().manual_seed(0)).to(encoder.device)
     tower, moving = HeadGraph(encoder.model, inserts), {"trunk": {0: "pictures"}}
-    return Part(f"{encoder.architecture}-{HEAD}", tower, [{"trunk": trunk}, {"trunk": trunk[:1]}], moving)
+    return TriedPart(
+        f"{encoder.architecture}-{HEAD}", tower, [{"trunk": trunk}, {"trunk": trunk[:1]}], moving
+    )
 
 
 def _facts(encoder: Encoder) -> dict[str, Any]:
