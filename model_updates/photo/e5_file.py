@@ -8,6 +8,8 @@ halves the other 16. A number is (half - 8) x step.
 
 import struct
 from collections.abc import Iterator
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,6 @@ class PackedFile:
     """The opened file.
 
     Attributes:
-        pieces: all 250,002; the place of a piece is its id, and the row of the token table.
-        scores: by piece, the logarithm of how likely it is.
         normal: by code point, what stands for it; what is not in it stays.
         floats: the tensors that are kept whole, by name, flat.
         blocks: those at 4 bits, by name, (numbers / 32,) records of a step and 16 bytes.
@@ -36,10 +36,9 @@ class PackedFile:
         self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
         self._place = _SIZES
         count, *_, size = self._unpack("<5iQ")
-        ends = self._take("<u4", count + 1).tolist()
-        self.scores: list[float] = self._take("<f4", count).tolist()
-        spelled = self._take("u1", size).tobytes()
-        self.pieces = [spelled[ends[one] : ends[one + 1]].decode() for one in range(count)]
+        self._ends = self._take("<u4", count + 1)
+        self._likely = self._take("<f4", count)
+        self._spelled = self._take("u1", size)
         self.normal = self._normal()
         tensors = list(self._tensors())
         self.floats: dict[str, NDArray[np.float32]] = {
@@ -50,6 +49,18 @@ class PackedFile:
             for name, packed, first, count in tensors
             if packed
         }
+
+    @cached_property
+    def pieces(self) -> list[str]:
+        """All 250,002; the place of a piece is its id, and the row of the token table."""
+        spelled, ends = self._spelled.tobytes(), self._ends.tolist()
+        return [spelled[first:last].decode() for first, last in pairwise(ends)]
+
+    @cached_property
+    def scores(self) -> list[float]:
+        """By piece, the logarithm of how likely it is."""
+        found: list[float] = self._likely.tolist()
+        return found
 
     def _normal(self) -> dict[int, str]:
         count, size = self._unpack("<iI")

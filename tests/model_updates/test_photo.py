@@ -25,7 +25,7 @@ from model_updates.photo.model import PhotoModel
 from model_updates.photo.precomputed import shipped
 from model_updates.photo.second_space import readable
 from model_updates.photo.text_tower import WIDTH
-from model_updates.photo.tokenizer import ROWS, SentencePieces, sentence_pieces
+from model_updates.photo.tokenizer import ROWS, sentence_pieces
 from model_updates.search_encoder import unit
 from model_updates.segmenters import open_segmenter
 from model_updates.strategies.language_tables import UNTRANSLATED_EPOCHS, LanguageTables
@@ -357,14 +357,3 @@ def test_the_sentence_encoders_pieces_are_cut_as_its_own_package_cuts_them() -> 
     ]
     found = [one.ids for one in pieces.portable().encode_batch(texts, add_special_tokens=False)]
     assert found == pieces.encode(texts)
-
-
-def test_single_texts_are_cut_as_many_are_without_reading_so_much() -> None:
-    letters = np.random.default_rng(1).integers(32, 0x3100, size=(40, 20))
-    texts = ["two red boats", "", "▁ ▁▁a", "<s></s>", *("".join(map(chr, row)) for row in letters.tolist())]
-    pieces = SentencePieces()
-    alone = [pieces.encode([text])[0] for text in texts]
-    assert "_whole" not in vars(pieces)
-    assert pieces.encode(texts * 2) == alone * 2
-    assert "_whole" in vars(pieces)
-    assert pieces.encode(texts[:1]) == alone[:1]
