@@ -17,7 +17,7 @@ from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.jobs import worker
-from app.learning import going_live, standing, update_cycle
+from app.learning import going_live, standing
 from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome
 from app.query.finder import Finder
 from app.query.question import Question
@@ -107,6 +107,8 @@ class Player:
         with tempfile.TemporaryDirectory(dir=self.workspace.home.staging) as folder:
             source = Path(folder) / f"{name}.zip"
             write(source)
+            from app.learning import update_cycle  # loads what learns, which pages do without
+
             return update_cycle.add_chunk(
                 self.workspace,
                 source,

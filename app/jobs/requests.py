@@ -18,8 +18,7 @@ from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.jobs import worker
-from app.learning import going_live, removal, standing
-from app.learning.forecast import forecast
+from app.learning import going_live, standing
 from ingest.errors import IngestError
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord
@@ -40,6 +39,8 @@ def update_job(workspace: Workspace, request: UpdateRequest) -> JobRecord:
     Raises:
         UpdateRunning: another update is queued or running.
     """
+    from app.learning.forecast import forecast  # loads what learns, which a server that searches does without
+
     worker.refuse_second_update(workspace.settings)
     try:
         expected = {"forecast": asdict(forecast(workspace, request))}
@@ -143,6 +144,8 @@ def remove_chunk(workspace: Workspace, chunk: str, *, why: str, by: str) -> JobR
     """
     record = workspace.catalog.chunk(chunk)
     standing.require_reason(why, f'perennial remove {record.id} --why "its captions are wrong"')
+    from app.learning import removal  # likewise
+
     removal.plan(workspace, record.id, by=by)
     worker.refuse_second_update(workspace.settings)
     if record.standing != WITHDRAWN:
