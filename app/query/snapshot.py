@@ -49,7 +49,7 @@ MOST_RESULTS = 1000
 SHALLOWEST, DEEPEST = 100, 4096
 
 Vectors = NDArray[np.float32]
-Encode = Callable[[Encoder, str, tuple[str, ...]], Vectors]
+Encode = Callable[[SearchEncoder, str, tuple[str, ...]], Vectors]
 
 _VECTORS_KEPT = 512
 
@@ -58,7 +58,7 @@ def _keeping() -> Encode:
     """Returns what reads a text in some languages by one pass, and keeps the last texts: pages ask for one again."""
 
     @lru_cache(maxsize=_VECTORS_KEPT)
-    def encode(encoder: Encoder, text: str, languages: tuple[str, ...]) -> Vectors:
+    def encode(encoder: SearchEncoder, text: str, languages: tuple[str, ...]) -> Vectors:
         rows = encoder.encode_readings(text, languages)
         rows.flags.writeable = False  # they are everybody's
         return rows

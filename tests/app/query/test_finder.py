@@ -227,7 +227,7 @@ def test_a_text_that_was_asked_before_runs_no_tower(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = Snapshot.load(workspace)
-    other = replace(snapshot, encoder=snapshot.encoder.copy())
+    other = replace(snapshot, encoder=workspace.open_encoder(snapshot.release.version))
     whole = _find(workspace, snapshot, "a red boat", k=6)
     monkeypatch.setattr(snapshot.encoder, "encode_readings", None)  # whoever runs it would fail
     first = _find(workspace, snapshot, "a red boat", k=3)
