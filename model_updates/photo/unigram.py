@@ -27,7 +27,7 @@ _TRIE, _ENTRIES, _RULES = "pieces.marisa", "pieces.npy", "rules"
 log = logging.getLogger(__name__)
 
 
-class Read(NamedTuple):
+class PieceList(NamedTuple):
     """What a package's file holds."""
 
     rows: Sequence[int]  # of each piece
@@ -43,7 +43,7 @@ class Unigram:
         rules: how texts are made even before they are cut, as the package's file has it.
     """
 
-    def __init__(self, name: str, read: Callable[[], Read], unknown: int) -> None:
+    def __init__(self, name: str, read: Callable[[], PieceList], unknown: int) -> None:
         """Opens pieces; `read` is asked for them where this machine has not seen them.
 
         Args:
@@ -80,7 +80,7 @@ class Unigram:
         return rows[::-1]
 
 
-def _kept(name: str, read: Callable[[], Read]) -> tuple[marisa_trie.Trie, NDArray[np.void], bytes]:
+def _kept(name: str, read: Callable[[], PieceList]) -> tuple[marisa_trie.Trie, NDArray[np.void], bytes]:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "perennial" / name
     if not (folder / _ENTRIES).exists():
         found = read()
@@ -95,7 +95,7 @@ def _kept(name: str, read: Callable[[], Read]) -> tuple[marisa_trie.Trie, NDArra
     return mapped, np.load(folder / _ENTRIES, mmap_mode="r"), (folder / _RULES).read_bytes()
 
 
-def _made(found: Read) -> tuple[marisa_trie.Trie, NDArray[np.void]]:
+def _made(found: PieceList) -> tuple[marisa_trie.Trie, NDArray[np.void]]:
     trie = marisa_trie.Trie(found.pieces)
     entries = np.zeros(len(found.pieces), dtype=_ENTRY)
     for row, piece, score in zip(found.rows, found.pieces, found.scores, strict=True):

@@ -10,18 +10,18 @@ import pytest
 
 from model_updates.photo.e5 import language_captions
 from model_updates.photo.tokenizer import SentencePieces
-from model_updates.photo.unigram import Read, Unigram
+from model_updates.photo.unigram import PieceList, Unigram
 
-PIECES = Read(
+PIECES = PieceList(
     range(10, 16), ["a", "b", "ab", "c", "bc", "abc"], [-3.0, -3.0, -4.0, -2.0, -4.5, -9.0], b"rules"
 )
 
 
-def read() -> Read:
+def read() -> PieceList:
     return PIECES
 
 
-def not_again() -> Read:
+def not_again() -> PieceList:
     raise AssertionError("what is kept is not read again")
 
 
