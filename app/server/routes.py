@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, create_model
 
 from app.desk.desk import Desk
 from app.desk.fields import Strict
-from app.desk.operation import Operation, Parameter, SentFile, document_of, operations
+from app.desk.operation import Operation, Parameter, SentFile, adapter, document_of, operations
 from app.desk.pictures import Original
 from app.server.api_context import DESKS, NoQuery
 from app.server.ranged import Lasting, Ranged
@@ -72,8 +72,7 @@ def _endpoint(one: Operation) -> Callable[..., Response]:
         if one.media:
             return _file(one, answer, in_path)
         with span("answer"):
-            document = shown(document_of(answer, one.returns), desk)
-            return JSONResponse({one.wraps: document} if one.wraps else document, status_code=one.status)
+            return _json(one, answer, desk)
 
     parameters = [_given("desk", DESKS[one.role])]
     parameters += [_given(name, _typed(known, Path)) for name, known in one.in_path.items()]
@@ -129,6 +128,15 @@ def _given(name: str, kind: Any, default: Any = inspect.Parameter.empty) -> insp
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
+def _json(one: Operation, answer: Any, desk: Served) -> Response:
+    if not one.wraps and _sees_all(desk):
+        # Without documents in between it takes a third of the time.
+        data = adapter(one.returns).dump_json(answer)
+        return Response(data, status_code=one.status, media_type=JSONResponse.media_type)
+    document = shown(document_of(answer, one.returns), desk)
+    return JSONResponse({one.wraps: document} if one.wraps else document, status_code=one.status)
+
+
 def _file(one: Operation, data: bytes, in_path: Mapping[str, Any]) -> Response:
     if not one.file:
         headers = _AN_HOUR if one.role == "admin" else _FOREVER
@@ -141,10 +149,11 @@ def _file(one: Operation, data: bytes, in_path: Mapping[str, Any]) -> Response:
 
 def shown(document: Any, desk: Served) -> Any:
     """Returns an answer without whatever names a picture that was taken out, unless who asks may see all."""
-    if desk.may_see_all():
-        return document
-    withheld = desk.withheld
-    return _without(document, withheld) if withheld else document
+    return document if _sees_all(desk) else _without(document, desk.withheld)
+
+
+def _sees_all(desk: Served) -> bool:
+    return desk.may_see_all() or not desk.withheld
 
 
 def _without(value: Any, withheld: frozenset[ImageId]) -> Any:
