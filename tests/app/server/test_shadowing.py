@@ -120,7 +120,7 @@ def test_a_candidate_that_breaks_harms_no_search(serving: Serving, monkeypatch: 
     candidate = serving.shadowing._candidate
     assert candidate is not None
     # Its encoder is broken for good, as that of a damaged file would be; the live one is another object.
-    monkeypatch.setattr(candidate.snapshot.encoder, "_table", None)
+    monkeypatch.setattr(candidate.snapshot.encoder, "encode_readings", None)
     for query in QUERIES:
         assert _ask(serving, query).hits
 
