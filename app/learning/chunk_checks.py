@@ -25,7 +25,7 @@ from app.learning.yardstick import trusted_chunks
 from ingest.findings import Finding, Outcome, findings_in, holds
 from ingest.pair import BASE_LANGUAGE, Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN
-from model_updates.encoder import Encoder
+from model_updates.search_encoder import SearchEncoder
 from model_updates.features import image_features, text_features, trunk_features
 from model_updates.language_profiles import LanguageProfile, letters_of
 from model_updates.search_encoder import unit
@@ -57,7 +57,7 @@ def check_chunk(
     """
     record = release or going_live.live_release(workspace)[1]
     chunk = workspace.catalog.chunk(chunk_id)
-    gathered = _Gathered(workspace, record, workspace.open_encoder(record.version), chunk.id)
+    gathered = _Gathered(workspace, record, workspace.open_searcher(record.version), chunk.id)
     found: list[Finding] = []
     own_english: dict[str, str] = {}
     slices = gathered.slices()
@@ -199,7 +199,7 @@ class _Gathered:
 
     workspace: Workspace
     release: ReleaseRecord
-    encoder: Encoder
+    encoder: SearchEncoder
     chunk: str
 
     def slices(self) -> dict[SliceKey, list[Pair]]:

@@ -28,7 +28,7 @@ def known_domains(
     workspace: Workspace, release: ReleaseRecord, pairs: Sequence[TrainingPair]
 ) -> frozenset[str]:
     """Returns the domains of some training pairs that a release's encoder knows; see `domains_known_to`."""
-    encoder = workspace.open_encoder(release.version)
+    encoder = workspace.open_searcher(release.version)
     return domains_known_to(workspace, encoder, release.manifest.languages, pairs, workspace.features)
 
 

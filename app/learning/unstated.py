@@ -72,7 +72,7 @@ def _shares(
     workspace: Workspace, record: ReleaseRecord, theirs: Sequence[str], learned: Collection[str]
 ) -> dict[str, float]:
     """Returns the share of pictures that look like each domain that is known here, `BASE` for those like none."""
-    catalog, encoder = workspace.catalog, workspace.open_encoder(record.version)
+    catalog, encoder = workspace.catalog, workspace.open_searcher(record.version)
 
     def features(ids: Sequence[str]) -> Rows:
         return trunk_features(encoder, ids, workspace.load_image, workspace.features)

@@ -99,7 +99,7 @@ class Yardstick:
         """
         if self.taught is None:
             return frozenset()
-        profiles = self.workspace.open_encoder(self.release.version).profiles
+        profiles = self.workspace.open_searcher(self.release.version).profiles
         by_language: dict[str, list[Pair]] = {}
         for pair in self.workspace.catalog.pairs(chunk=self.taught):
             by_language.setdefault(pair.language, []).append(pair)
