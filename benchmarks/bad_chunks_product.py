@@ -19,7 +19,7 @@ from real_input_data import UploadRow, emoji_rows, emoji_splits, photo_rows, wri
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import adding, update_cycle
 from app.learning.chunk_findings import MATCH
 from app.learning.outcomes import say_nothing
 from app.learning.yardstick import trusted_chunks
@@ -107,7 +107,7 @@ class Product:
         """Takes an upload in and returns its chunk."""
         with tempfile.TemporaryDirectory(dir=self.work) as place:
             source = write_upload(Path(place) / "upload", rows)
-            return update_cycle.add_chunk(workspace, source, IntakeOptions(), by="benchmark").report.chunk_id
+            return adding.add_chunk(workspace, source, IntakeOptions(), by="benchmark").report.chunk_id
 
     def random(self) -> np.random.Generator:
         """A generator of this seed."""

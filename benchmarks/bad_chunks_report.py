@@ -66,7 +66,7 @@ def write_report(results: Path, report: Path) -> None:
         "Written by `python benchmarks/bad_chunks.py --data ../shared/data` (and `--train` for the last table, of "
         "the last such run). A "
         "chunk of drawn scenes, emoji names or photographs is damaged, and its checks are run as "
-        "`app.learning.update_cycle.add_chunk` runs them. *Right* means held with the finding that names the damage. "
+        "`app.learning.adding.add_chunk` runs them. *Right* means held with the finding that names the damage. "
         "The bars: what has 30 % and more of its captions shuffled, moved rows, wrong tags, one caption or a stuffed "
         "held-out part is held in at least 95 % with the right sentence, and a tenth in another language is listed; "
         "clean chunks, also in sorted tables, are held in at most 5 %.",

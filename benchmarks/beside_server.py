@@ -29,7 +29,7 @@ from app.home import cores
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.jobs import worker
-from app.learning import update_cycle
+from app.learning import adding, update_cycle
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
@@ -98,7 +98,7 @@ def prepare(settings: Settings, pictures: int) -> str:
         for language in ("en", "de"):
             source = settings.home.parent / f"{language}.zip"
             write_chunk(source, scenes=drawn, languages=[language])
-            added = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="benchmark")
+            added = adding.add_chunk(workspace, source, IntakeOptions(), by="benchmark")
     return added.report.chunk_id
 
 

@@ -37,7 +37,7 @@ from real_input_data import write_upload
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from app.query.parts import encode
 from app.query.question import Question
 from app.query.snapshot import Snapshot, ranked
@@ -163,7 +163,7 @@ def _taken_in(workspace: Workspace, material: Material, drop: Drop, values: Valu
     with tempfile.TemporaryDirectory(dir=material.made.parent) as place:
         upload = write_upload(Path(place) / drop.name, material.rows(drop))
         try:
-            added = update_cycle.add_chunk(workspace, upload, IntakeOptions(name=drop.name), by="benchmark")
+            added = adding.add_chunk(workspace, upload, IntakeOptions(name=drop.name), by="benchmark")
         except IngestError as error:
             values["why"] = str(error)[:300]
             return ""

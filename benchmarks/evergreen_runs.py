@@ -28,7 +28,7 @@ from real_input_runs import (
 
 from app.desk.jobs import UpdateRequest
 from app.home.workspace import Workspace
-from app.learning import going_live, lessons, update_cycle
+from app.learning import adding, going_live, lessons
 from app.learning.yardstick import held_out
 from index.generation import Generation
 from ingest.images import decode
@@ -315,6 +315,6 @@ def add_ink(bench: Bench, workspace: Workspace) -> str:
     with tempfile.TemporaryDirectory(dir=bench.work) as folder:
         source = Path(folder) / "ink.zip"
         write_chunk(source, scenes=[(everything[int(n)], INK, 1) for n in chosen], languages=["en"])
-        report = update_cycle.add_chunk(workspace, source, IntakeOptions(name=INK), by="benchmark").report
+        report = adding.add_chunk(workspace, source, IntakeOptions(name=INK), by="benchmark").report
     bench.say(f"chunk {INK}: {report.new_pairs} pairs, {report.new_images} pictures")
     return report.chunk_id

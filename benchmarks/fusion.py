@@ -23,7 +23,7 @@ from protocols import CELLS, say
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import adding, update_cycle
 from app.query.reranking import FIRST, Reranker
 from ingest.intake import IntakeOptions
 from ingest.pair import Split
@@ -90,7 +90,7 @@ def _chunk(workspace: Workspace, home: Path) -> str:
     named = [one.id for one in workspace.catalog.chunks() if one.name.startswith(STYLE)]
     if not named:
         source = drawn_upload(STYLE, home.parent / f"{home.name}-{STYLE}")
-        named = [update_cycle.add_chunk(workspace, source, IntakeOptions(), by="benchmark").report.chunk_id]
+        named = [adding.add_chunk(workspace, source, IntakeOptions(), by="benchmark").report.chunk_id]
     return named[-1]
 
 

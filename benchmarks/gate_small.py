@@ -31,7 +31,7 @@ from real_input_data import UploadRow, emoji_rows, emoji_splits, read_tsv, write
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from app.learning.cross_fitting import examine
 from app.learning.judging import Taught, judge_taught
 from app.learning.lessons import plan
@@ -189,7 +189,7 @@ class World:
                         for row in self.rows(domain, "en"):
                             shutil.copy(row.picture, Path(folder) / row.picture.name)
                         options = IntakeOptions(domain=domain, name=domain)
-                        update_cycle.add_chunk(workspace, Path(folder), options, by="benchmark")
+                        adding.add_chunk(workspace, Path(folder), options, by="benchmark")
             done.touch()
         return settings.home
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from ingest.pair import Split
 from ingest.records import NewChunk, NewImage, Recorded
 from ingest.report import IntakeReport
@@ -44,7 +44,7 @@ def make_home(folder: Path, pictures: int) -> Path:
             workspace.blobs.put(_files(ids))
             workspace.features.put(encoder.trunk_fingerprint(), "image", ids, rows)
             workspace.catalog.record_chunk(_chunk(start, ids), partial(_report, start, len(ids)))
-        update_cycle.extend_gallery(workspace, why="drawn vectors", by="benchmark")
+        adding.extend_gallery(workspace, why="drawn vectors", by="benchmark")
     return settings.home
 
 

@@ -65,7 +65,7 @@ from real_input_runs import run_update
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import going_live, standing, update_cycle
+from app.learning import adding, going_live, standing, update_cycle
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import Drawing, write_chunk
 from ingest.samples.scene_grid import SUBJECTS, Scene, all_scenes, held_out
@@ -126,7 +126,7 @@ def home_of(name: str, data: Path, work: Path, say: Say, only: Collection[str] |
                 continue
             with tempfile.TemporaryDirectory(dir=work) as place:
                 source = write(Path(place) / chunk)
-                report = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="benchmark").report
+                report = adding.add_chunk(workspace, source, IntakeOptions(), by="benchmark").report
             say(f"home {name}: {chunk}, {report.new_pairs} new pairs")
         if name == PAINTED and going_live.live_release(workspace)[1].manifest.strategy is None:
             _know_photographs(workspace, say)

@@ -25,7 +25,7 @@ from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.language.detection import detect, handicaps, readings
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from app.learning.judging import Taught, judge_taught
 from app.learning.lessons import choose_strategy
 from app.learning.outcomes import UpdateOutcome
@@ -230,7 +230,7 @@ def add(bench: Bench, workspace: Workspace, name: str, rows: Sequence[UploadRow]
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=bench.work) as folder:
         upload = write_upload(Path(folder) / name, rows)
-        report = update_cycle.add_chunk(workspace, upload, IntakeOptions(name=name), by="benchmark").report
+        report = adding.add_chunk(workspace, upload, IntakeOptions(name=name), by="benchmark").report
     bench.say(
         f"chunk {name}: {report.new_pairs} pairs, {report.new_images} pictures, {report.held} held, "
         f"{report.rejected} rejected, {time.monotonic() - started:.1f} s"

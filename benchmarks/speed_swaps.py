@@ -13,7 +13,7 @@ from app.desk.hits import SearchRequest
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from app.query.grammar import parse
 from app.query.question import Question
 from app.server.security import ANYONE
@@ -69,7 +69,7 @@ def _two_releases(workspace: Workspace, work: Path) -> tuple[str, str]:
     source = work / "swap.zip"
     drawn = [(scene, "flat", n) for n, scene in enumerate(list(scenes.all_scenes())[:200])]
     write_chunk(source, scenes=drawn, languages=["en"])
-    added = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="benchmark")
+    added = adding.add_chunk(workspace, source, IntakeOptions(), by="benchmark")
     first = going_live.live_release(workspace)[1].id
     request = UpdateRequest(
         chunk=added.report.chunk_id, strategy="finetune", options={"epochs": 1}, by="benchmark"

@@ -33,7 +33,7 @@ from real_input_runs import Bench, live_encoder, run_update
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from ingest.intake import IntakeOptions
 from model_updates.evaluation import caption_ranks
 from model_updates.features import text_features, trunk_features
@@ -157,7 +157,7 @@ def _added(bench: Bench, workspace: Workspace, name: str, rows: Sequence[UploadR
     if not stated:
         table = upload / "captions.csv"
         table.write_text(table.read_text(encoding="utf-8").replace(",en,general,", ",en,,"), encoding="utf-8")
-    return update_cycle.add_chunk(workspace, upload, IntakeOptions(name=name), by="benchmark").report.chunk_id
+    return adding.add_chunk(workspace, upload, IntakeOptions(name=name), by="benchmark").report.chunk_id
 
 
 def measured(workspace: Workspace, data: Data, taught: Sequence[str]) -> Values:

@@ -107,9 +107,9 @@ class Player:
         with tempfile.TemporaryDirectory(dir=self.workspace.home.staging) as folder:
             source = Path(folder) / f"{name}.zip"
             write(source)
-            from app.learning import update_cycle  # loads what learns, which pages do without
+            from app.learning import adding  # loads what learns, which pages do without
 
-            return update_cycle.add_chunk(
+            return adding.add_chunk(
                 self.workspace,
                 source,
                 IntakeOptions(name=name, pictures_beside=False),  # as an upload: the archive does not stay

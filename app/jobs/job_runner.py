@@ -174,14 +174,14 @@ def _committed_before_death(workspace: Workspace, job: JobRecord) -> dict[str, A
 
 
 def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
-    from app.learning import update_cycle
+    from app.learning import adding
 
     by, source = job.arguments["by"], workspace.home.staging / job.id / job.arguments["source"]
     chunk = job.progress.get("details", {}).get("chunk")
     if chunk is None:
         options = IntakeOptions(**job.arguments["options"], limits=Limits())
         try:
-            outcome = update_cycle.add_chunk(workspace, source, options, by=by, progress=report)
+            outcome = adding.add_chunk(workspace, source, options, by=by, progress=report)
         except BadUpload:
             source.unlink(missing_ok=True)  # no second try can use it
             raise
@@ -189,7 +189,7 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     else:
         # An earlier worker of this job died after the chunk was kept.
         said = workspace.catalog.chunk(chunk).report
-        commit, embedded = update_cycle.extend_gallery(
+        commit, embedded = adding.extend_gallery(
             workspace,
             why=f"chunk {chunk}",
             by=by,
@@ -213,10 +213,10 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
 
 def _folder(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
     from app.jobs.requests import FOLLOWED
-    from app.learning import update_cycle
+    from app.learning import adding
 
     folder, by = Path(job.arguments["folder"]), job.arguments["by"]
-    done = update_cycle.add_chunk(workspace, folder, FOLLOWED, by=by, progress=report)
+    done = adding.add_chunk(workspace, folder, FOLLOWED, by=by, progress=report)
     said = _in_short(done.report.to_json())
     logger.info("job=%s folder=%s %s", job.id, folder, batch_line(said))
     commit = done.commit.number if done.commit else None
@@ -247,11 +247,11 @@ def _queue_update(workspace: Workspace, asked: dict[str, Any], chunk: str) -> di
 
 
 def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
-    from app.learning import chunk_checks, update_cycle
+    from app.learning import adding, chunk_checks
 
     asked = dict(job.arguments)
     changed = asked.pop("check", None)  # a chunk whose pairs a person changed
-    commit, embedded = update_cycle.extend_gallery(workspace, **asked, progress=report)
+    commit, embedded = adding.extend_gallery(workspace, **asked, progress=report)
     result = {"commit": commit.number if commit else None, "images_embedded": embedded}
     if changed is not None:
         report(Stage("check", phrase("judging the chunk again, whose pairs were changed")))

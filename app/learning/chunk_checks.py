@@ -25,10 +25,9 @@ from app.learning.yardstick import trusted_chunks
 from ingest.findings import Finding, Outcome, findings_in, holds
 from ingest.pair import BASE_LANGUAGE, Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN
-from model_updates.search_encoder import SearchEncoder
 from model_updates.features import image_features, text_features, trunk_features
 from model_updates.language_profiles import LanguageProfile, letters_of
-from model_updates.search_encoder import unit
+from model_updates.search_encoder import SearchEncoder, unit
 from model_updates.trust.declared_language import better_profile, declared_language
 from model_updates.trust.evidence import UploadedPairs
 from model_updates.trust.exchanged import exchanged

@@ -17,6 +17,7 @@ import numpy as np
 
 from app.desk.errors import ReleaseDamaged
 from app.desk.jobs import Stage, counted
+from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.outcomes import Tell, say_nothing
 from app.learning.routes import picture_routes
@@ -159,6 +160,14 @@ def _mode(previous: Generation | None, ids: Sequence[str], used: Mapping[str, st
     if previous is None or previous.fingerprint != used[BASE]:
         return "full"
     return "mapped" if embedded == 0 and set(ids) == set(previous.ids) else "delta"
+
+
+def require_published(
+    workspace: Workspace, generation: str, encoder: SearchEncoder, before: ReleaseRecord
+) -> dict[str, float]:
+    """Runs the integrity gate (`require_own`) on what is to follow a release."""
+    opened, known = workspace.open_generation(generation), sound(workspace, before.generation)
+    return require_own(workspace, opened, encoder, workspace.catalog.gallery_ids(), known)
 
 
 def require_own(

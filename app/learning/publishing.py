@@ -22,7 +22,6 @@ from model_updates.encoder import Encoder
 from model_updates.evaluation import SliceResult
 from model_updates.gate.report import GateReport
 from model_updates.measurement import Measured, Results
-from model_updates.search_encoder import SearchEncoder
 from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
@@ -127,22 +126,6 @@ def publish_base(
     )
 
 
-def publish_pictures(workspace: Workspace, record: ReleaseRecord, embedded: PublishedGeneration) -> str:
-    """Publishes a release of the same version with more pictures, and returns its id."""
-    figures = _require_sound(workspace, embedded.generation, workspace.open_searcher(record.version), record)
-    return workspace.releases.publish_release(
-        record.manifest.successor(
-            record.id,
-            generation=embedded.generation,
-            mode="delta",
-            images_embedded=embedded.images_embedded,
-            integrity=figures,
-            gate=None,
-            created=now(),
-        )
-    )
-
-
 @dataclass(frozen=True)
 class JudgedCandidate:
     """A candidate that was not rejected."""
@@ -165,7 +148,7 @@ def publish_taught(
     """Publishes a candidate's release with its report, once its index is sound; returns the outcome with its id."""
     lesson, outcome, gate = judged.lesson, judged.outcome, judged.gate
     progress(Stage("index", phrase("checking generation {generation}", generation=embedded.generation)))
-    figures = _require_sound(workspace, embedded.generation, judged.candidate, record)
+    figures = gallery.require_published(workspace, embedded.generation, judged.candidate, record)
     mode = embedded.mode if embedded.moved else "none"
     progress(Stage("release", phrase("publishing the release")))
     release = workspace.releases.publish_release(
@@ -203,10 +186,3 @@ def publish_taught(
         images_embedded=embedded.images_embedded,
         sentence=joined((said, embedding)),
     )
-
-
-def _require_sound(
-    workspace: Workspace, generation: str, encoder: SearchEncoder, before: ReleaseRecord
-) -> dict[str, float]:
-    opened, known = workspace.open_generation(generation), gallery.sound(workspace, before.generation)
-    return gallery.require_own(workspace, opened, encoder, workspace.catalog.gallery_ids(), known)

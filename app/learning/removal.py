@@ -13,7 +13,7 @@ from app.desk.errors import UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from app.learning.outcomes import Tell
 from ingest.sentence import phrase
 from ingest.standing import WITHDRAWN
@@ -97,7 +97,7 @@ def rebuild_without(
     with workspace.releases.updater_lock(f"rebuilding without chunk {record.id}"):
         ended = _rebuilt(workspace, record.id, why=why, by=by, scratch=scratch, progress=progress)
     # Whatever came out, what is live loses the pictures that only this chunk had.
-    extended, embedded = update_cycle.extend_gallery(workspace, why=why, by=by, progress=progress)
+    extended, embedded = adding.extend_gallery(workspace, why=why, by=by, progress=progress)
     if ended.commit is not None and extended is not None:
         ended = replace(ended, release=extended.release, commit=extended.number)
     return replace(ended, images_embedded=ended.images_embedded + embedded)

@@ -14,7 +14,7 @@ from ingest.standing import WITHDRAWN
 def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdrawn:
     """Takes a chunk's pairs and pictures out of training, yardstick and gallery.
 
-    The live index still holds its pictures until somebody makes the gallery whole (`update_cycle.extend_gallery`). What
+    The live index still holds its pictures until somebody makes the gallery whole (`adding.extend_gallery`). What
     encoders learned from it stays learned; the answer says which, and how to go back.
 
     Raises:

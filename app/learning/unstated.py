@@ -21,7 +21,7 @@ from ingest.errors import BadRow
 from ingest.findings import Finding, Outcome
 from ingest.sentence import phrase
 from model_updates.features import trunk_features
-from model_updates.parts.router import FEWEST_PICTURES, MOST_PICTURES, fitted
+from model_updates.gaussians import FEWEST_PICTURES, MOST_PICTURES, fit
 from model_updates.routes import BASE
 from model_updates.search_encoder import Rows
 
@@ -82,7 +82,7 @@ def _shares(
         ids = sorted(catalog.ids_where(domains=[name]) - set(theirs))
         if len(ids) >= FEWEST_PICTURES and (name in learned or name not in {PROBES, DEFAULT_DOMAIN}):
             points[name] = features(ids[:: max(1, len(ids) // MOST_PICTURES)][:MOST_PICTURES])
-    router = fitted(points, points)
+    router = fit(points, points)
     guessed = [] if router is None else router.guess(features(theirs))
     return {name: found / len(guessed) for name, found in Counter(guessed).items()}
 

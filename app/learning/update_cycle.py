@@ -15,25 +15,21 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from app.desk.errors import ParentMoved, UsageProblem
-from app.desk.jobs import Stage, UpdateRequest, counted
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.commits import CommitRecord
 from app.home.durable import require_space
 from app.home.settings import Settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live, lessons, publishing
-from app.learning.chunk_checks import check_chunk, keep_findings
 from app.learning.cross_fitting import examine
 from app.learning.judging import Taught, judge_taught
-from app.learning.outcomes import AddOutcome, Tell, UpdateOutcome, say_nothing
+from app.learning.outcomes import Tell, UpdateOutcome
 from app.learning.probes import write_probes
 from app.learning.release_words import pin_sentence, pinned
 from app.learning.training import CHECKPOINTS, learn, training_json
-from app.learning.unstated import open_domain
 from app.learning.untaught import Learned, known_to
 from app.learning.yardstick import held_out
-from ingest.findings import findings_in
-from ingest.intake import IntakeOptions, ingest_source
 from ingest.sentence import joined, phrase
 from model_updates.available import lacking
 from model_updates.encoder import Encoder
@@ -77,104 +73,6 @@ def initialise(
         release = publishing.publish_base(workspace, version, encoder, known, measured)
         why = ". ".join(filter(None, [f"base encoder {model}", lacking(model)]))
         return workspace.releases.commit(release, parent=None, reason="init", why=why, by="init")
-
-
-def add_chunk(
-    workspace: Workspace, source: Path, options: IntakeOptions, *, by: str, progress: Tell = say_nothing
-) -> AddOutcome:
-    """Takes a chunk in, makes its pictures searchable under the live encoder, and judges its pairs.
-
-    A chunk that its checks hold is searchable all the same; its pairs teach nothing until somebody accepts it. Stages
-    after `ingest` carry the chunk, because by then it is kept.
-
-    Raises:
-        IngestError: the upload as a whole cannot be used; nothing changed.
-        NoRelease: the home has no live release to add pictures to.
-    """
-    _, live = going_live.live_release(workspace)
-    sooner = _Sooner(workspace, by, progress)
-    report = ingest_source(
-        source,
-        catalog=workspace.catalog,
-        blobs=workspace.blobs,
-        options=replace(options, networks=tuple(workspace.settings.fetch_networks)),
-        progress=lambda done, total: progress(_read_so_far(done, total)),
-        on_part=sooner,
-    )
-    details = {"chunk": report.chunk_id}
-    opened = None if options.domain else open_domain(workspace, live, report.chunk_id)
-    commit, embedded = extend_gallery(
-        workspace,
-        why=f"chunk {report.chunk_id} ({report.name})",
-        by=by,
-        progress=lambda stage: progress(replace(stage, details={**stage.details, **details})),
-    )
-    if not findings_in(workspace.catalog.chunk(report.chunk_id).report):
-        judging = phrase("judging the captions before anything is learned from them")
-
-        def judged(done: int, total: int) -> None:
-            stage = counted("check", judging, done, total)
-            progress(replace(stage, details={**stage.details, **details}))
-
-        found = check_chunk(workspace, report.chunk_id, progress=judged)
-        keep_findings(workspace, report.chunk_id, (*found, *([opened] if opened else [])))
-    return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded)
-
-
-class _Sooner:
-    """Makes the pictures of a large folder searchable while the rest of it is read, whenever there are twice as many.
-
-    So all that is written on the way is no more than twice the index of the end.
-    """
-
-    def __init__(self, workspace: Workspace, by: str, progress: Tell) -> None:
-        self._workspace, self._by, self._progress = workspace, by, progress
-        self._due = 1
-        self.commit: CommitRecord | None = None
-        self.embedded = 0
-
-    def __call__(self, new_pictures: int) -> None:
-        if new_pictures < self._due:
-            return
-        self._due = 2 * new_pictures
-        why = f"the first {new_pictures} pictures of a folder"
-        try:
-            made, embedded = extend_gallery(self._workspace, why=why, by=self._by, progress=self._progress)
-            self.commit, self.embedded = made or self.commit, self.embedded + embedded
-        except ParentMoved:  # the rest comes later anyway, and these with it
-            logger.info("others went live meanwhile; %s will be searchable with the rest", why)
-
-
-def extend_gallery(
-    workspace: Workspace, *, why: str, by: str, progress: Tell = say_nothing
-) -> tuple[CommitRecord | None, int]:
-    """Makes pictures that search does not know yet searchable: a new generation, the same version.
-
-    The commit is None when search knows all pictures already; beside it, how many pictures were embedded.
-
-    Raises:
-        NoRelease: nothing is live.
-        ParentMoved: other releases kept going live meanwhile.
-    """
-    embedded_images = 0
-    for _ in range(ATTEMPTS):
-        live, record = going_live.live_release(workspace)
-        encoder = workspace.open_searcher(record.version)
-        progress(Stage("embed", phrase("making the pictures searchable")))
-        previous = gallery.sound(workspace, record.generation, progress)
-        known = known_to(workspace, record)
-        embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress, known=known)
-        embedded_images += embedded.images_embedded
-        if embedded.generation == record.generation:
-            return None, embedded_images
-        release = publishing.publish_pictures(workspace, record, embedded)
-        try:
-            return workspace.releases.commit(
-                release, parent=live.number, reason="ingest", why=why, by=by
-            ), embedded_images
-        except ParentMoved:
-            logger.info("another release went live while pictures were embedded; adding them to that one")
-    raise ParentMoved(f"Other releases kept going live while {why} was being added. Try again.")
 
 
 def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progress: Tell) -> UpdateOutcome:
@@ -347,9 +245,3 @@ def _note_standing(
     elif gate.verdict is Verdict.PROMOTE and chunk.standing == "rejected":
         why = f"a later update of it passed the gate against {record.id}"
         workspace.catalog.set_standing(chunk.id, "new", by="gate", why=why)
-
-
-def _read_so_far(done: int, total: int | None) -> Stage:
-    if not total:
-        return Stage("ingest", phrase("{count} pictures read", count=done), None, {"done": done})
-    return counted("ingest", phrase("{count} of {all} pictures read", count=done, all=total), done, total)

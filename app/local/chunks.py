@@ -62,7 +62,7 @@ class Chunks(Opened):
             )
         if (report := self._nothing_new(source, options)) is not None:
             return Added(self.chunk(report.chunk_id), report.to_json(), images_embedded=0)
-        from app.learning.update_cycle import add_chunk
+        from app.learning.adding import add_chunk
 
         done = add_chunk(self.workspace, source, options, by=self.by, progress=on_stage)
         return Added(

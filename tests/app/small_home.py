@@ -9,7 +9,7 @@ import pytest
 
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import adding, update_cycle
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
@@ -35,7 +35,7 @@ def small_home(factory: pytest.TempPathFactory, *, pictures: int = PICTURES) -> 
         update_cycle.initialise(settings)
         with Workspace.open(settings) as workspace:
             chunk = sample_chunk(folder / "german.zip", pictures=pictures)
-            update_cycle.add_chunk(workspace, chunk, IntakeOptions(), by="test")
+            adding.add_chunk(workspace, chunk, IntakeOptions(), by="test")
     return home
 
 

@@ -17,10 +17,10 @@ from model_updates.batches import gather
 from model_updates.byte_pairs import learn_merges
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, NoCache
+from model_updates.gaussians import FEWEST_PICTURES
 from model_updates.options import options_of
 from model_updates.pair_sets import UpdateData
 from model_updates.pairs import TrainingPair
-from model_updates.parts.router import FEWEST_PICTURES
 from model_updates.preprocessing import Preprocessing
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.table_joint import TableJoint

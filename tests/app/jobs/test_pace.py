@@ -11,7 +11,7 @@ from app.desk.jobs import Stage, StagePace, UpdateRequest, counted
 from app.doctor.examination import examine
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import adding, update_cycle
 from app.ui.update_words import progress_view
 from app.words.messages import paced
 from ingest.intake import IntakeOptions
@@ -69,7 +69,7 @@ def test_every_step_that_takes_long_is_counted(home: Path, tmp_path: Path) -> No
     settings = load_settings(home=home, gate={"samples": 200, "cross_fit": False})
     with Workspace.open(settings) as workspace:
         source = sample_chunk(tmp_path / "more.zip", pictures=70, first=3)
-        update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test", progress=taking_in.append)
+        adding.add_chunk(workspace, source, IntakeOptions(), by="test", progress=taking_in.append)
         request = UpdateRequest(taught_chunk(home), "language-tables", {"epochs": 1}, by="test")
         scratch = workspace.home.staging / "j1"
         scratch.mkdir()

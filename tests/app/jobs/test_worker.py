@@ -17,7 +17,7 @@ from app.home.folder import Home
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.jobs import job_runner, requests, worker
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live
 from ingest.catalog import Catalog
 from ingest.errors import UnknownJob
 from ingest.intake import IntakeOptions, ingest_source
@@ -288,7 +288,7 @@ def test_a_gallery_job_adds_what_a_release_does_not_hold(template: Path, tmp_pat
     source = small_home.sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
     with Workspace.open(settings) as workspace:
         old = going_live.live_release(workspace)[1].id
-        update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+        adding.add_chunk(workspace, source, IntakeOptions(), by="test")
         back = going_live.rollback(workspace, old, why="", by="test")
         left_out, job = requests.gallery_job(workspace, back)
     assert left_out == 5

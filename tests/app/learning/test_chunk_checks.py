@@ -15,7 +15,7 @@ import pytest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import requests
-from app.learning import held_pairs, update_cycle
+from app.learning import adding, held_pairs
 from app.learning.chunk_checks import believed_chunks, check_again, check_chunk, judge
 from app.learning.chunk_findings import (
     EXCHANGE,
@@ -74,7 +74,7 @@ def damaged(source: Path, place: Path, damage: Damage) -> Path:
 
 def taken_in(home: Path, place: Path, source: Path) -> tuple[str, dict[str, Finding]]:
     with Workspace.open(load_settings(home=copy_of(home, place))) as workspace:
-        added = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+        added = adding.add_chunk(workspace, source, IntakeOptions(), by="test")
         record = workspace.catalog.chunk(added.report.chunk_id)
         assert {pair.image_id for pair in workspace.catalog.pairs(chunk=record.id)} <= set(
             workspace.catalog.gallery_ids()
@@ -146,7 +146,7 @@ def test_a_chunk_whose_wrong_pairs_were_taken_out_is_checked_again_and_may_teach
     right = dict(enumerate(captions_of(clean_upload)))
     wrong = {text for at, text in enumerate(captions_of(upload)) if text != right[at]}
     with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
-        chunk = update_cycle.add_chunk(workspace, upload, IntakeOptions(), by="test").report.chunk_id
+        chunk = adding.add_chunk(workspace, upload, IntakeOptions(), by="test").report.chunk_id
         numbers = workspace.catalog.pair_numbers(
             chunk, [pair.image_id for pair in workspace.catalog.pairs(chunk=chunk)]
         )
@@ -193,7 +193,7 @@ def test_captions_in_another_language_are_listed_and_measure_nothing(
 
     with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
         upload = damaged(german, tmp_path / "mixed.zip", mix)
-        chunk = update_cycle.add_chunk(workspace, upload, IntakeOptions(), by="test").report.chunk_id
+        chunk = adding.add_chunk(workspace, upload, IntakeOptions(), by="test").report.chunk_id
         record = workspace.catalog.chunk(chunk)
         found = {finding.check: finding for finding in findings_in(record.report)}[MIXTURE]
         assert found.outcome is (Outcome.HOLD if standing == "held" else Outcome.ACCEPT)
@@ -236,9 +236,9 @@ def test_a_word_of_a_person_outlives_the_same_upload(home: Path, clean_upload: P
 
     source = damaged(clean_upload, tmp_path / "tag.zip", tag)
     with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
-        chunk = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
+        chunk = adding.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
         workspace.catalog.set_standing(chunk, "accepted", by="a person", why="loan words")
-        update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+        adding.add_chunk(workspace, source, IntakeOptions(), by="test")
         assert workspace.catalog.chunk(chunk).standing == "accepted"
         assert check_chunk(workspace, chunk)
 
@@ -249,7 +249,7 @@ def test_captions_that_nobody_could_judge_speak_for_no_others(
     """Else a chunk with exchanged captions, which passes where no check can tell, has others with them pass."""
     with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
         catalog = workspace.catalog
-        chunk = update_cycle.add_chunk(workspace, clean_upload, IntakeOptions(), by="test").report.chunk_id
+        chunk = adding.add_chunk(workspace, clean_upload, IntakeOptions(), by="test").report.chunk_id
         commit = workspace.releases.current()
         assert commit is not None
         live = workspace.releases.release(commit.release)

@@ -11,7 +11,7 @@ import pytest
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from app.learning.cross_fitting import folds_of
 from app.learning.forecast import forecast
 from app.learning.lessons import Lesson, plan
@@ -85,7 +85,7 @@ def test_a_small_chunk_of_exchanged_captions_does_not(tmp_path: Path, workspace:
         languages=["fr"],
         shuffle_captions=True,
     )
-    chunk = update_cycle.add_chunk(workspace, tmp_path / "exchanged.zip", IntakeOptions(), by="test")
+    chunk = adding.add_chunk(workspace, tmp_path / "exchanged.zip", IntakeOptions(), by="test")
     workspace.catalog.set_standing(
         chunk.report.chunk_id, "accepted", by="test", why="the gate alone is tried"
     )

@@ -12,7 +12,7 @@ from app.home.commits import Debt
 from app.home.settings import load_settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.learning import going_live, publishing, update_cycle
+from app.learning import adding, going_live, publishing
 from app.learning.judging import Taught, judge_taught
 from app.learning.past import debt_of, debts
 from ingest.intake import IntakeOptions
@@ -105,7 +105,7 @@ def test_pictures_that_are_added_do_not_inherit_a_verdict(workspace: Workspace, 
     release = judged_release(workspace, gate_report("review"))
     going_live.promote(workspace, release.id, why="few pictures", by="anna", force=True)
     source = sample_chunk(tmp_path / "more.zip", pictures=4, first=7)
-    update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+    adding.add_chunk(workspace, source, IntakeOptions(), by="test")
     live = going_live.live_release(workspace)[1]
     assert live.id != release.id
     assert (live.manifest.gate, live.manifest.verdict) == (None, None)

@@ -11,7 +11,7 @@ import pytest
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from app.learning.domains import known_domains
 from app.learning.lessons import plan
 from app.learning.pairs import chunk_pairs
@@ -34,7 +34,7 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         source = tmp_path / "ink.zip"
         chosen = list(all_scenes())[3::40][:INK]
         write_chunk(source, scenes=[(scene, "ink", 1) for scene in chosen], languages=["en"])
-        update_cycle.add_chunk(opened, source, IntakeOptions(name="ink"), by="test")
+        adding.add_chunk(opened, source, IntakeOptions(name="ink"), by="test")
         yield opened
 
 

@@ -10,7 +10,7 @@ import pytest
 from app.desk.errors import NoRelease, UnknownRelease, UsageProblem
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, publishing, update_cycle
+from app.learning import adding, going_live, publishing
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey
 from model_updates.evaluation import View
@@ -54,7 +54,7 @@ def test_a_home_without_an_intact_commit_is_mended_by_promoting(workspace: Works
 def test_pictures_that_an_older_release_lacks_are_counted(workspace: Workspace, tmp_path: Path) -> None:
     old = going_live.live_release(workspace)[1].id
     more = sample_chunk(tmp_path / "more.zip", pictures=6, first=7)
-    added = update_cycle.add_chunk(workspace, more, IntakeOptions(), by="test")
+    added = adding.add_chunk(workspace, more, IntakeOptions(), by="test")
     assert added.commit is not None
     going_live.promote(workspace, old, why="", by="test")
     assert (
@@ -62,7 +62,7 @@ def test_pictures_that_an_older_release_lacks_are_counted(workspace: Workspace, 
         going_live.left_out(workspace, added.commit.release),
     ) == (6, 0)
 
-    update_cycle.add_chunk(workspace, more, IntakeOptions(), by="test")
+    adding.add_chunk(workspace, more, IntakeOptions(), by="test")
 
     assert going_live.left_out(workspace, going_live.live_release(workspace)[1].id) == 0
 

@@ -14,7 +14,7 @@ from app.commands import cli
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, onnx_export, update_cycle
+from app.learning import adding, going_live, onnx_export, update_cycle
 from app.learning.outcomes import UpdateOutcome
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
@@ -69,7 +69,7 @@ def taught(workspace: Workspace, place: Path) -> UpdateOutcome:
     """Teaches a language and a domain by one chunk, as nothing else is asked for."""
     scenes = [(scene, "chalk", n) for n, scene in enumerate(list(all_scenes())[::97][:40])]
     write_chunk(place / "chunk.zip", scenes=scenes, languages=["en", "de"])
-    update_cycle.add_chunk(workspace, place / "chunk.zip", IntakeOptions(), by="test")
+    adding.add_chunk(workspace, place / "chunk.zip", IntakeOptions(), by="test")
     asked = UpdateRequest(chunk=workspace.catalog.chunks()[-1].id, options={"epochs": 1}, by="test")
     return update_cycle.update(
         workspace, asked, scratch=workspace.home.staging / "j", progress=lambda stage: None

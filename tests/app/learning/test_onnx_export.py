@@ -18,7 +18,7 @@ from app.commands import cli
 from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import adding, update_cycle
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
@@ -72,7 +72,7 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     scenes = [(scene, "flat", n) for n, scene in enumerate(list(all_scenes())[::100][:40])]
     write_chunk(place / "chunk.zip", scenes=scenes, languages=[language])
     with Workspace.open(settings) as workspace:
-        update_cycle.add_chunk(workspace, place / "chunk.zip", IntakeOptions(), by="test")
+        adding.add_chunk(workspace, place / "chunk.zip", IntakeOptions(), by="test")
         chunk = workspace.catalog.chunks()[-1].id
         asked = UpdateRequest(chunk=chunk, strategy="language-tables", options={"epochs": 1}, by="test")
         done = update_cycle.update(

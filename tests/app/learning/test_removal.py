@@ -12,7 +12,7 @@ from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
-from app.learning import going_live, removal, standing, update_cycle
+from app.learning import adding, going_live, removal, standing, update_cycle
 from app.learning.outcomes import UpdateOutcome, say_nothing
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
@@ -52,7 +52,7 @@ def test_a_chunk_is_removed_by_going_back_and_teaching_what_came_after_it(
     french = tmp_path / "french.zip"
     chosen = list(all_scenes())[:: 4000 // PICTURES][:PICTURES]
     write_chunk(french, scenes=[(scene, "flat", n) for n, scene in enumerate(chosen)], languages=["fr"])
-    added = update_cycle.add_chunk(workspace, french, IntakeOptions(), by="test").report.chunk_id
+    added = adding.add_chunk(workspace, french, IntakeOptions(), by="test").report.chunk_id
     taught(workspace, added)
     todo = removal.plan(workspace, german, by="test")
     assert (todo.begin.version, [one.chunk for one in todo.again]) == (before.version, [added])

@@ -11,7 +11,7 @@ from app.desk.errors import ChunkHeld, UsageProblem
 from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, standing, update_cycle
+from app.learning import adding, going_live, standing, update_cycle
 from app.learning.fitting import require_fit
 from app.learning.yardstick import trusted_chunks
 from app.query.finder import Finder
@@ -30,7 +30,7 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def more(workspace: Workspace, folder: Path) -> str:
     source = sample_chunk(folder / "more.zip", pictures=6, first=7)
-    return update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
+    return adding.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
 
 
 BOATS = Question.of("a red boat", 500)
@@ -49,7 +49,7 @@ def test_withdrawn_pictures_are_found_in_no_release(workspace: Workspace, tmp_pa
     gone = standing.withdraw(workspace, chunk, why="not ours", by="anna")
     assert (gone.pictures, gone.learned, gone.back_to) == (6, (), None)
     assert "6 pictures leave the gallery" in gone.sentence
-    commit, embedded = update_cycle.extend_gallery(workspace, why="withdrawn", by="anna")
+    commit, embedded = adding.extend_gallery(workspace, why="withdrawn", by="anna")
 
     assert commit is not None
     assert embedded == 0

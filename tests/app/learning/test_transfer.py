@@ -12,7 +12,7 @@ from app.commands.cli import app
 from app.desk.errors import PackageDamaged, UsageProblem
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live, update_cycle
 from app.learning.gallery import embed_gallery
 from app.learning.transfer import export_release, import_release
 from app.query.finder import Finder
@@ -50,7 +50,7 @@ def here(tmp_path: Path) -> Settings:
     update_cycle.initialise(settings)
     with Workspace.open(settings) as workspace:
         chunk = sample_chunk(tmp_path / "own.zip", pictures=20, first=7)
-        update_cycle.add_chunk(workspace, chunk, IntakeOptions(), by="test")
+        adding.add_chunk(workspace, chunk, IntakeOptions(), by="test")
     return settings
 
 

@@ -11,7 +11,7 @@ from app.desk.errors import UsageProblem
 from app.home.settings import load_settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live
 from app.learning.unstated import OPENED, name_domain, open_domain
 from ingest.checks import DEFAULT_DOMAIN
 from ingest.intake import IntakeOptions
@@ -43,7 +43,7 @@ def unstated(workspace: Workspace, folder: Path, style: str, first: int) -> str:
     source = folder / f"{style}-{first}.zip"
     chosen = [(scene, style, 1) for scene in list(all_scenes())[first::40][:PICTURES]]
     write_chunk(source, scenes=chosen, languages=["en"], domain=DEFAULT_DOMAIN)
-    return update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
+    return adding.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
 
 
 def test_pictures_like_nothing_learned_open_a_domain_and_more_of_them_join_it(

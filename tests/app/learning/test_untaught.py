@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import gallery, going_live, untaught, update_cycle
+from app.learning import adding, gallery, going_live, untaught
 from app.learning.untaught import UNTAUGHT, Learned, untaught_finding, untaught_routes
 from index.generation import Generation
 from ingest.intake import IntakeOptions
@@ -47,7 +47,7 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         source = tmp_path / "gouache.zip"
         chosen = [(scene, "gouache", 1) for scene in list(all_scenes())[3::40][:100]]
         write_chunk(source, scenes=chosen, languages=["en"], domain="gouache")
-        update_cycle.add_chunk(opened, source, IntakeOptions(), by="test")
+        adding.add_chunk(opened, source, IntakeOptions(), by="test")
         yield opened
 
 

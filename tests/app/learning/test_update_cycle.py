@@ -13,7 +13,7 @@ from app.desk.errors import NoSpace, UpdateRunning, UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, publishing, release_words, update_cycle
+from app.learning import adding, going_live, publishing, release_words, update_cycle
 from app.learning.lessons import choose_strategy
 from ingest import named_pictures
 from ingest.errors import UnknownChunk
@@ -88,8 +88,8 @@ def test_ingest_makes_pictures_searchable_and_the_same_chunk_adds_nothing(
     source = sample_chunk(tmp_path / "more.zip", pictures=6, first=7)
     before = len(workspace.catalog.gallery_ids())
 
-    first = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
-    again = update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+    first = adding.add_chunk(workspace, source, IntakeOptions(), by="test")
+    again = adding.add_chunk(workspace, source, IntakeOptions(), by="test")
 
     _, record = going_live.live_release(workspace)
     generation = workspace.open_generation(record.generation)
@@ -111,7 +111,7 @@ def test_a_damaged_index_is_made_again_when_pictures_come(workspace: Workspace, 
     said: list[str] = []
 
     source = sample_chunk(tmp_path / "more.zip", pictures=6, first=7)
-    added = update_cycle.add_chunk(
+    added = adding.add_chunk(
         workspace, source, IntakeOptions(), by="test", progress=lambda stage: said.append(stage.message)
     )
 
@@ -232,7 +232,7 @@ def test_an_update_judges_again_when_another_release_went_live_meanwhile(
     def ingest_during_release(stage: Stage) -> None:
         if stage.name == "release" and not done:
             done.append(1)
-            update_cycle.add_chunk(workspace, source, IntakeOptions(), by="somebody else")
+            adding.add_chunk(workspace, source, IntakeOptions(), by="somebody else")
 
     outcome = update_cycle.update(
         workspace,
@@ -258,7 +258,7 @@ def test_a_language_that_went_live_meanwhile_is_not_lost(workspace: Workspace, t
     french = tmp_path / "french.zip"
     chosen = list(all_scenes())[:: 4000 // PICTURES][:PICTURES]
     write_chunk(french, scenes=[(scene, "flat", n) for n, scene in enumerate(chosen)], languages=["fr"])
-    update_cycle.add_chunk(workspace, french, IntakeOptions(), by="test")
+    adding.add_chunk(workspace, french, IntakeOptions(), by="test")
     taught: list[str] = []
 
     def promote_german_meanwhile(stage: Stage) -> None:
@@ -354,7 +354,7 @@ def test_the_first_pictures_of_a_large_folder_are_searchable_while_the_rest_is_r
         record = going_live.live_release(workspace)[1]
         seen.append((stage.name, len(workspace.open_generation(record.generation))))
 
-    done = update_cycle.add_chunk(workspace, folder, IntakeOptions(), by="test", progress=tell)
+    done = adding.add_chunk(workspace, folder, IntakeOptions(), by="test", progress=tell)
 
     sizes = [size for name, size in seen if name == "ingest"]
     # Of 2, 5, 8, 11 and 12 pictures read, those are embedded that are twice as many as the last time.

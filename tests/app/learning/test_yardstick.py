@@ -13,7 +13,7 @@ from app.home.settings import load_settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.reading import Reader
-from app.learning import going_live, publishing, update_cycle
+from app.learning import adding, going_live, publishing
 from app.learning.judging import Taught, attempts, judge_taught
 from app.learning.pairs import earlier_pairs, known_pairs
 from app.learning.past import RECENT, chosen, past_results, side_of
@@ -102,7 +102,7 @@ def test_a_rollback_takes_a_chunk_out_of_the_yardstick(workspace: Workspace) -> 
 def test_no_upload_passes_for_the_probes(workspace: Workspace, tmp_path: Path) -> None:
     source = sample_chunk(tmp_path / "more.zip", pictures=8, first=5)
     options = IntakeOptions(name="probe slices", in_gallery=False, domain="probes")
-    forged = update_cycle.add_chunk(workspace, source, options, by="mallory").report.chunk_id
+    forged = adding.add_chunk(workspace, source, options, by="mallory").report.chunk_id
     assert forged not in trusted_chunks(workspace, live(workspace))
 
 
@@ -198,7 +198,7 @@ def test_another_style_of_the_same_things_is_measured_by_things(workspace: Works
     drawn = [(scene, "ink", n) for n, scene in enumerate(chosen)]
     write_chunk(tmp_path / "ink.zip", scenes=drawn, languages=["en"], domain="sketch")
     old = the_chunk(workspace)
-    update_cycle.add_chunk(workspace, tmp_path / "ink.zip", IntakeOptions(), by="test")
+    adding.add_chunk(workspace, tmp_path / "ink.zip", IntakeOptions(), by="test")
     record = teach_on_paper(workspace, old, the_chunk(workspace))
     slices = Yardstick(workspace, record).old(("en",))
     (one,) = [s for s in slices if s.view is View.MIXED and s.key == SliceKey("en", "sketch")]
@@ -226,7 +226,7 @@ def test_what_a_chunk_says_of_its_pictures_is_a_claim_until_something_bears_it_o
     write_chunk(
         tmp_path / "ink.zip", scenes=[(one, "ink", 1) for one in scene], languages=["en"], domain="sketch"
     )
-    update_cycle.add_chunk(workspace, tmp_path / "ink.zip", IntakeOptions(), by="test")
+    adding.add_chunk(workspace, tmp_path / "ink.zip", IntakeOptions(), by="test")
     taught, record = the_chunk(workspace), teach_on_paper(workspace, old)
     ours = workspace.catalog.ids_where(chunks=[taught])
 
@@ -360,7 +360,7 @@ def test_an_upload_that_trained_nothing_changes_no_verdict(workspace: Workspace,
 
     before = rows()
     source = sample_chunk(tmp_path / "more.zip", pictures=30, first=7)
-    update_cycle.add_chunk(workspace, source, IntakeOptions(), by="test")
+    adding.add_chunk(workspace, source, IntakeOptions(), by="test")
     assert rows() == before
     assert record.version == live(workspace).version
 

@@ -13,7 +13,7 @@ from app.desk.errors import BadQuery
 from app.desk.hits import SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import adding, update_cycle
 from app.local.at_home import AtHome
 from app.query.browsing import examples
 from app.query.finder import Finder
@@ -157,5 +157,5 @@ def test_without_captions_examples_are_domains_that_somebody_named(
     update_cycle.initialise(settings)
     with Workspace.open(settings) as opened:
         assert examples(opened.catalog, ["en"]) == ()
-        update_cycle.add_chunk(opened, folder, IntakeOptions(domain="sketches"), by="test")
+        adding.add_chunk(opened, folder, IntakeOptions(domain="sketches"), by="test")
         assert examples(opened.catalog, ["en"]) == ("sketches",)

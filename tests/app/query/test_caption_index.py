@@ -12,7 +12,7 @@ from app.desk.errors import BadQuery, CaptionsNotReady
 from app.desk.hits import SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import adding
 from app.query import caption_index
 from app.query.caption_index import CaptionIndexes
 from app.query.finder import Finder
@@ -77,7 +77,7 @@ def test_it_is_built_again_only_when_captions_or_tower_change(workspace: Workspa
     kept = CaptionIndexes(workspace, patient=True)
     before = kept.nearest(snapshot, query, [], 500)
     chunk = sample_chunk(tmp_path / "x.zip", pictures=4, first=3)
-    update_cycle.add_chunk(workspace, chunk, IntakeOptions(), by="t")
+    adding.add_chunk(workspace, chunk, IntakeOptions(), by="t")
     after = kept.nearest(Snapshot.load(workspace), query, [], 500)
 
     assert len(after) > len(before)

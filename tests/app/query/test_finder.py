@@ -16,7 +16,7 @@ from app.desk.errors import BadQuery
 from app.desk.hits import Mode, SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import adding
 from app.query.finder import Finder
 from app.query.fusion import fused
 from app.query.grammar import Kind, Term, parse
@@ -264,7 +264,7 @@ def test_near_copies_are_folded_under_the_best(
         folder.mkdir()
         opened.load_image(copied).save(folder / "again.jpg", quality=80)
         (folder / "again.txt").write_text(text)
-        update_cycle.add_chunk(opened, folder, IntakeOptions(language="en", domain="scenes"), by="t")
+        adding.add_chunk(opened, folder, IntakeOptions(language="en", domain="scenes"), by="t")
         fresh = Snapshot.load(opened)
         again = (set(fresh.generation.ids) - set(snapshot_ids(opened))).pop()
 

@@ -16,7 +16,7 @@ from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Reading, detect, handicaps, readings
 from app.language.reading import Reader
-from app.learning import going_live, update_cycle
+from app.learning import adding, going_live
 from app.query.finder import Finder
 from app.query.parts import encode
 from app.query.question import Question
@@ -118,7 +118,7 @@ def test_the_server_swaps_to_a_new_commit_and_old_answers_stay_whole(
     before = live.current
     assert live.refresh() is False
 
-    update_cycle.add_chunk(
+    adding.add_chunk(
         workspace, sample_chunk(tmp_path / "x.zip", pictures=4, first=3), IntakeOptions(), by="t"
     )
     old_answer = find(workspace, before, "two red boats", k=100)
@@ -134,7 +134,7 @@ def test_the_server_swaps_to_a_new_commit_and_old_answers_stay_whole(
 def test_a_damaged_newer_release_is_not_served(workspace: Workspace, tmp_path: Path) -> None:
     live = LiveSnapshot(workspace)
     before = live.current
-    outcome = update_cycle.add_chunk(
+    outcome = adding.add_chunk(
         workspace, sample_chunk(tmp_path / "x.zip", pictures=4, first=3), IntakeOptions(), by="t"
     )
     assert outcome.commit is not None

@@ -1,4 +1,4 @@
-"""A process that searches loads no torch, nor what trains with it: they may be missing."""
+"""A process that searches or takes pictures in loads no torch, nor what trains with it: they may be missing."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import update_cycle
 from model_updates import versions
-from tests.app.small_home import copy_of, small_home
+from tests.app.small_home import copy_of, sample_chunk, small_home
 
 WITHOUT = """
 import sys
@@ -53,6 +53,15 @@ def test_pictures_are_found_by_words_and_by_pictures(workspace: Workspace) -> No
         answer = run(workspace, "search", *asked)
         assert answer.returncode == 0, answer.stderr
         assert "rank" in answer.stdout
+
+
+def test_pictures_are_taken_in_and_found(workspace: Workspace, tmp_path: Path) -> None:
+    before = set(workspace.catalog.gallery_ids())
+    chunk = sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
+    answer = run(workspace, "ingest", str(chunk))
+    assert answer.returncode == 0, answer.stderr
+    (new, *_) = sorted(set(workspace.catalog.gallery_ids()) - before)
+    assert new[:12] in run(workspace, "search", "--like", new).stdout
 
 
 def test_a_version_without_graphs_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.home.settings import Settings
-from app.learning import update_cycle
+from app.learning import adding, update_cycle
 from app.ui import search_words
 from app.ui.words import Words
 from ingest.intake import IntakeOptions
@@ -46,7 +46,7 @@ def _job(running: Served, **progress: Any) -> JobRecord:
 def _add(running: Served, folder: Path, first: int, count: int) -> None:
     """Takes pictures in and makes them searchable, as any process does that has the home."""
     photos = folder_of(folder, {f"{n}.png": picture(n, size=(64, 48)) for n in range(first, first + count)})
-    update_cycle.add_chunk(running.serving.workspace, photos, IntakeOptions(), by="tests")
+    adding.add_chunk(running.serving.workspace, photos, IntakeOptions(), by="tests")
 
 
 def _end(running: Served, *jobs: JobRecord, state: str = "succeeded") -> None:

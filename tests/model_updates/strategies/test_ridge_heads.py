@@ -11,9 +11,9 @@ import torch
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
 from model_updates.features import NoCache
+from model_updates.gaussians import FEWEST_PICTURES
 from model_updates.pairs import TrainingPair
 from model_updates.parts.ridge import Sums, captioned_in
-from model_updates.parts.router import FEWEST_PICTURES
 from model_updates.strategies.ridge_heads import RidgeHeads
 from model_updates.trainer import TrainingReport, run_update
 from tests.model_updates.domains import NEW, NEW_IDS, evolve, known_pairs, new_pairs
