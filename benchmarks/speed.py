@@ -93,8 +93,16 @@ def report(kept: Mapping[str, Mapping[str, Any]]) -> str:
     lines += ["", *(f"- {m['what']}: {m['details']}. {m['machine']}, {m['date']}." for m in shown)]
     for m in shown:
         if m["steps"]:
-            lines += ["", f"## {m['what'][0].upper()}{m['what'][1:]}", "", "| step | time | processor time |"]
-            lines += ["| --- | --- | --- |", *(f"| {' | '.join(step)} |" for step in m["steps"])]
+            lines += [
+                "",
+                f"## {m['what'][0].upper()}{m['what'][1:]}",
+                "",
+                "| step | time | processor time | memory |",
+            ]
+            lines += [
+                "| --- | --- | --- | --- |",
+                *(f"| {' | '.join([*step, '–'][:4])} |" for step in m["steps"]),
+            ]
     return "\n".join(lines) + "\n"
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ def installing(work: Path) -> Measured:
         wall <= INSTALL_BAR,
         "`make install`, once; what pip has kept from before is not fetched again; "
         f"{int(used.split()[0]) / 1000:.1f} GB in the end",
-        tuple((name, f"{one.wall:.1f} s", f"{one.cpu:.1f} s") for name, one in steps.items()),
+        tuple((name, f"{one.wall:.1f} s", f"{one.cpu:.1f} s", _peak([one])) for name, one in steps.items()),
     )
 
 
@@ -79,10 +79,15 @@ def first_minute(work: Path, *, rounds: int, few: int | None = None) -> Measured
         f"`perennial-photo`; minimum / median / maximum of {rounds} rounds, each with new homes; the times of `open` "
         "and `again` run from the command's start, their processor time is that of all their processes",
         tuple(
-            (name, spread([t.wall for t in took]), spread([t.cpu for t in took]))
+            (name, spread([t.wall for t in took]), spread([t.cpu for t in took]), _peak(took))
             for name, took in steps.items()
         ),
     )
+
+
+def _peak(took: Sequence[Took]) -> str:
+    most = max(one.peak for one in took)
+    return f"{most:.0f} MB" if most else "–"
 
 
 def _in_a_terminal(home: Path, folder: Path, steps: Steps) -> int:

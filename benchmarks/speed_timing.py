@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -31,10 +30,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Took:
-    """What a process took, with all that it started and waited for, in seconds."""
+    """What a process took, with all that it started and waited for, in seconds; the largest one's memory in MB."""
 
     wall: float
     cpu: float
+    peak: float = 0.0
 
 
 def timed(call: Callable[[], object]) -> float:
@@ -52,9 +52,14 @@ def perennial(*words: object) -> tuple[Took, Any]:
 
 def run(command: Sequence[object], **how: Any) -> tuple[Took, bytes]:
     """Runs a command in a new process; returns what it took, and what it wrote."""
-    before, started = _of_children(), time.perf_counter()
-    said = subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE, **how)
-    return Took(time.perf_counter() - started, _of_children() - before), said.stdout
+    started, words = time.perf_counter(), list(map(str, command))
+    with subprocess.Popen(words, stdout=subprocess.PIPE, **how) as process:
+        said: bytes = process.stdout.read() if process.stdout else b""
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    require(process.returncode == 0, words)
+    took = Took(time.perf_counter() - started, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000)
+    return took, said
 
 
 def require(holds: object, said: object) -> None:
@@ -82,8 +87,3 @@ def in_turn(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
         for call, kept in zip(calls, times, strict=True):
             kept.append(timed(call))
     return [statistics.median(kept) for kept in times]
-
-
-def _of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
