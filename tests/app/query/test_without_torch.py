@@ -61,7 +61,9 @@ def test_pictures_are_taken_in_and_found(workspace: Workspace, tmp_path: Path) -
     answer = run(workspace, "ingest", str(chunk))
     assert answer.returncode == 0, answer.stderr
     (new, *_) = sorted(set(workspace.catalog.gallery_ids()) - before)
-    assert f"{len(before) + 4} of {len(before) + 5} pictures" in run(workspace, "search", "--like", new).stdout
+    assert (
+        f"{len(before) + 4} of {len(before) + 5} pictures" in run(workspace, "search", "--like", new).stdout
+    )
 
 
 def test_a_version_without_graphs_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
