@@ -23,7 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -275,7 +275,8 @@ def _looked(drip: Drip, first: str) -> Values:
     """Asks the first release and the live one the same, in turn; returns processor milliseconds of a query, median."""
     with Workspace.open(drip.settings) as workspace:
         live = going_live.live_release(workspace)[1]
-        snapshots = {"first": Snapshot.load(workspace, first), "newest": Snapshot.load(workspace, live.id)}
+        asked = {"first": first, "newest": live.id}
+        snapshots = {name: _by_torch(workspace, release) for name, release in asked.items()}
         took: dict[str, list[float]] = {name: [] for name in snapshots}
         readings: dict[str, list[int]] = {name: [] for name in snapshots}
         texts = _queries(drip)
@@ -292,6 +293,13 @@ def _looked(drip: Drip, first: str) -> Values:
                         )
     found: Values = {name: round(statistics.median(times), 3) for name, times in took.items()}
     return found | {"tables": {name: round(statistics.mean(n), 2) for name, n in readings.items()}}
+
+
+def _by_torch(workspace: Workspace, release: str) -> Snapshot:
+    """Loads a release whose texts torch reads, each time anew: the first releases of a home may have no graphs."""
+    snapshot = Snapshot.load(workspace, release)
+    encoder = workspace.open_encoder(snapshot.release.version)
+    return replace(snapshot, encoder=encoder, vectors=lambda own, *asked: own.encode_readings(*asked))
 
 
 def _memory() -> float:
