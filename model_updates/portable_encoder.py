@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 FACTS = "search.json"
 TEXT, TRUNK, HEAD = "text", "trunk", "head"
+TOGETHER = 64  # texts in one run
 ROUTER, BESIDE = "lda-router", "second-reading"
 """Kinds of inserts that are read as numbers: no graph is needed for them."""
 
@@ -151,10 +152,13 @@ class PortableEncoder(SearchEncoder):
         read_by = [graphs.get(language, graphs[SHARED]) for language in languages]
         rows = np.empty((len(tokens), self.tower_dim), dtype=np.float32)
         for graph in dict.fromkeys(read_by):
-            own = [n for n, name in enumerate(read_by) if name == graph]
-            reach = int(ends[own].max()) + 1
-            embedded = self._table[tokens[own, :reach]]
-            rows[own] = self._opened(graph).run(None, {"embedded": embedded, "ends": ends[own]})[0]
+            own = np.asarray([n for n, name in enumerate(read_by) if name == graph])
+            # Texts of like length together, each group as far as its longest reaches: padding costs what words cost.
+            own = own[ends[own].argsort(kind="stable")]
+            for start in range(0, len(own), TOGETHER):
+                part = own[start : start + TOGETHER]
+                embedded = self._table[tokens[part, : int(ends[part].max()) + 1]]
+                rows[part] = self._opened(graph).run(None, {"embedded": embedded, "ends": ends[part]})[0]
         return rows
 
     def _beside(self, first: Rows, rest: Rows, language: str) -> tuple[Rows, Rows]:
