@@ -9,8 +9,10 @@ Source: Kudo, *Subword Regularization*, ACL 2018 (the unigram model); marisa-tri
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 _LONGEST = 32  # letters that a piece has at most
 _BELOW = 10.0  # a character that no piece has counts as that much less likely than the least likely piece
 _ENTRY = np.dtype([("row", "<i4"), ("score", "<f4")])
-_TRIE, _ENTRIES, _RULES = "pieces.marisa", "pieces.npy", "rules"
+_TRIE, _ENTRIES, _RULES, _SUM = "pieces.marisa", "pieces.npy", "rules", "sha256"
 log = logging.getLogger(__name__)
 
 
@@ -82,7 +84,7 @@ class Unigram:
 
 def _kept(name: str, read: Callable[[], PieceList]) -> tuple[marisa_trie.Trie, NDArray[np.void], bytes]:
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "perennial" / name
-    if not (folder / _ENTRIES).exists():
+    if not _is_whole(folder):
         found = read()
         trie, entries = _made(found)
         try:
@@ -93,6 +95,27 @@ def _kept(name: str, read: Callable[[], PieceList]) -> tuple[marisa_trie.Trie, N
     mapped = marisa_trie.Trie()
     mapped.mmap(str(folder / _TRIE))
     return mapped, np.load(folder / _ENTRIES, mmap_mode="r"), (folder / _RULES).read_bytes()
+
+
+def _is_whole(folder: Path) -> bool:
+    """Says whether the files are there as they were written; what is damaged is taken away, to be made again."""
+    if not folder.exists():
+        return False
+    try:
+        whole = (folder / _SUM).read_text(encoding="ascii") == _sum(folder)
+    except (OSError, ValueError):
+        whole = False
+    if not whole:
+        log.warning("%s is damaged and is made again", folder)
+        shutil.rmtree(folder, ignore_errors=True)
+    return whole
+
+
+def _sum(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for name in (_TRIE, _ENTRIES, _RULES):
+        digest.update((folder / name).read_bytes())
+    return digest.hexdigest()
 
 
 def _made(found: PieceList) -> tuple[marisa_trie.Trie, NDArray[np.void]]:
@@ -110,6 +133,7 @@ def _keep(folder: Path, trie: marisa_trie.Trie, entries: NDArray[np.void], rules
         trie.save(str(Path(place) / _TRIE))
         np.save(Path(place) / _ENTRIES, entries)
         (Path(place) / _RULES).write_bytes(rules)
+        (Path(place) / _SUM).write_text(_sum(Path(place)), encoding="ascii")
         if not folder.exists():
             Path(place).rename(folder)
             Path(place).mkdir()

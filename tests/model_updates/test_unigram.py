@@ -47,6 +47,18 @@ def test_pieces_are_read_once_for_a_machine(cache: Path) -> None:
     assert [folder.name for folder in (cache / "perennial").iterdir()] == ["letters"]
 
 
+@pytest.mark.parametrize("name", ["pieces.marisa", "pieces.npy", "rules", "sha256"])
+def test_a_damaged_cache_is_made_again(cache: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    Unigram("letters", read, 0)
+    file = cache / "perennial" / "letters" / name
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    assert Unigram("letters", read, 0).cut("abcx") == [12, 13, 0]
+    assert "is damaged and is made again" in caplog.text
+    assert Unigram("letters", not_again, 0).cut("abcx") == [12, 13, 0]
+
+
 def test_where_nothing_can_be_written_they_stay_in_memory(cache: Path) -> None:
     (cache / "perennial").write_text("in the way")
     assert Unigram("letters", read, 0).cut("abcx") == [12, 13, 0]
