@@ -23,6 +23,7 @@ CHROMIUM = "/usr/bin/chromium"
 GRADIO = Path(gradio.__file__).parent / "templates" / "frontend"  # what it serves of its own
 SHOWN = 60  # pictures that the page asks for at once
 HITS = 24  # a page of an answer over REST
+RESTING_MS = 15.0  # of the processor in .3 s; a server looks now and then whether another release went live
 START_SECONDS, STOP_SECONDS = 600, 120  # a large home on a busy machine
 # Resolves with the milliseconds from the next Enter to the moment in which the pictures are others.
 WATCH = """() => { window.drawn = new Promise((resolve) => {
@@ -164,6 +165,7 @@ def paging(server: Server, pages: int) -> Taken:
     taken, cursor = Taken(), ""
     with httpx.Client(base_url=server.url, timeout=120) as client:
         client.post("/v1/search", json={"text": "warm", "k": HITS})
+        _rest(server)
         for _ in range(pages):
             body = {"text": "three red boats at sunset", "k": HITS, "cursor": cursor}
             cpu, started = server.cpu_ms(), time.perf_counter()
@@ -173,6 +175,16 @@ def paging(server: Server, pages: int) -> Taken:
             if not cursor:
                 raise RuntimeError(f"The answer ended after {len(taken.clock)} of {pages} pages.")
     return taken
+
+
+def _rest(server: Server) -> None:
+    """Waits until a server does nothing: after its first answer it measures what hits are worth."""
+    for _ in range(100):
+        before = server.cpu_ms()
+        time.sleep(0.3)
+        if server.cpu_ms() - before < RESTING_MS:
+            return
+    raise RuntimeError("The server has not come to rest in half a minute.")
 
 
 def searches(page: Page, server: Server, queries: Sequence[str]) -> tuple[Taken, Taken]:

@@ -53,6 +53,7 @@ def test_drift_is_measured_between_two_releases(measured: Served, page: Page) ->
     page.click("#drift-measure")
     expect(page.locator("#drift-table")).to_contain_text("texts turned (RAM)")
     expect(page.locator("#drift-table tbody tr")).to_have_count(6)
+    settle(page)
     is_seen(page.locator("#drift-table .share"))
     does_not_overflow(page)
 
