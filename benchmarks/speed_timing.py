@@ -7,6 +7,7 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,15 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+# A process starts with the peak of the one that it was forked from, so that a small one stands between.
+_WEIGHED = """
+import resource, subprocess, sys
+code = subprocess.run(sys.argv[2:]).returncode
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open(sys.argv[1], "w") as file:
+    file.write(f"{used.ru_utime + used.ru_stime} {used.ru_maxrss / 1000}")
+sys.exit(code)
+"""
 
 
 @dataclass(frozen=True)
@@ -52,14 +62,13 @@ def perennial(*words: object) -> tuple[Took, Any]:
 
 def run(command: Sequence[object], **how: Any) -> tuple[Took, bytes]:
     """Runs a command in a new process; returns what it took, and what it wrote."""
-    started, words = time.perf_counter(), list(map(str, command))
-    with subprocess.Popen(words, stdout=subprocess.PIPE, **how) as process:
-        said: bytes = process.stdout.read() if process.stdout else b""
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    require(process.returncode == 0, words)
-    took = Took(time.perf_counter() - started, used.ru_utime + used.ru_stime, used.ru_maxrss / 1000)
-    return took, said
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as file:
+        words = [sys.executable, "-S", "-c", _WEIGHED, file.name, *map(str, command)]
+        started = time.perf_counter()
+        said = subprocess.run(words, check=True, stdout=subprocess.PIPE, **how)
+        wall = time.perf_counter() - started
+        cpu, peak = map(float, file.read().split())
+    return Took(wall, cpu, peak), said.stdout
 
 
 def require(holds: object, said: object) -> None:
