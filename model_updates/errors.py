@@ -16,6 +16,7 @@
     ├── NoFusion              an encoder has no fusion encoder that could re-rank
     ├── TeacherMoved          a strategy changed an encoder that it may only look at
     ├── TrainingDiverged      a loss or a gradient stopped being finite
+    ├── NeedsTorch            what was asked for is done in torch, which is not installed
     └── VersionDamaged        a version folder whose files do not match its manifest
 """
 

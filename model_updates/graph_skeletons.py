@@ -103,7 +103,7 @@ def _followed(
                 verbose=False,
                 optimize=False,  # see `_bare`
             )
-    except (torch.onnx.OnnxExporterError, RuntimeError, ValueError, TypeError) as error:
+    except Exception as error:  # what it cannot follow it fails at in any way
         kinds = ", ".join(insert.kind for insert in tower.outwards) or "the tower"
         cause = type(error.__cause__ or error).__name__
         raise NotPortable(f"torch does not follow {kinds} into a graph ({cause})") from error

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,10 +26,9 @@ from model_updates.gaussians import Gaussians
 from model_updates.kept_tensors import KeptTensors
 from model_updates.onnx_sessions import session
 from model_updates.photo.second_space import SecondSpace
-from model_updates.preprocessing import Preprocessing
 from model_updates.routes import BASE, loudness
 from model_updates.search_encoder import Rows, SearchEncoder, Tokens, unit
-from model_updates.version_files import PROFILES, VOCABULARY, read_manifest, verify
+from model_updates.version_files import PROFILES, VOCABULARY, preprocessing_of, read_manifest, verify
 from model_updates.vocabulary import SHARED, Vocabulary
 
 if TYPE_CHECKING:
@@ -59,11 +58,10 @@ class PortableEncoder(SearchEncoder):
                 manifest,
                 [name for name in files if not name.startswith(("state-", "strategy_state"))],
             )
-        said: dict[str, Any] = manifest["preprocessing"]
         self._folder, self._facts = folder, json.loads((folder / FACTS).read_text(encoding="utf-8"))
         super().__init__(
             architecture=manifest["architecture"],
-            preprocessing=Preprocessing(**said | {name: tuple(said[name]) for name in ("mean", "std")}),
+            preprocessing=preprocessing_of(folder, manifest),
             vocabulary=Vocabulary.read(folder / VOCABULARY),
             profiles=language_profiles.from_bytes((folder / PROFILES).read_bytes())
             if PROFILES in files
@@ -138,9 +136,10 @@ class PortableEncoder(SearchEncoder):
         return np.concatenate(parts) if parts else np.empty((0, self.trunk_dim), dtype=np.float32)
 
     def _head(self, trunk: Rows, route: str) -> Rows:
-        if not self._facts["graphs"][HEAD] or not len(trunk):
-            return trunk if len(trunk) else np.empty((0, self.dim), dtype=np.float32)
-        return self._run(HEAD, route, trunk=trunk)
+        if not len(trunk):
+            return np.empty((0, self.dim), dtype=np.float32)
+        # Where neither a route nor the base has a head, what the tower gives out is the vector itself.
+        return self._run(HEAD, route, trunk=trunk) if self._graph(HEAD, route) else trunk
 
     def _foreign_tokens(self, texts: Sequence[str]) -> Tokens:
         raise ValueError("a version that searches without torch has a vocabulary of its own")
@@ -185,9 +184,13 @@ class PortableEncoder(SearchEncoder):
         ]
 
     def _run(self, part: str, route: str, **inputs: Rows) -> Rows:
-        graphs = self._facts["graphs"][part]
-        found: Rows = self._opened(graphs.get(loudness(route)[0], graphs[BASE])).run(None, inputs)[0]
+        found: Rows = self._opened(self._graph(part, route)).run(None, inputs)[0]
         return found
+
+    def _graph(self, part: str, route: str) -> str:
+        """Returns the file of a route's graph, or of the base's; "" where neither has one."""
+        graphs: dict[str, str] = self._facts["graphs"][part]
+        return graphs.get(loudness(route)[0]) or graphs.get(BASE, "")
 
     def _opened(self, graph: str) -> InferenceSession:
         with self._opening:

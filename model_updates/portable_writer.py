@@ -131,13 +131,20 @@ class TriedPart:
         return filled(self.name, self.tower, self.cases[0], self.moving)
 
     def write(self, file: Path) -> None:
-        """Writes the graph and has all cases read by both engines."""
+        """Writes the graph and has all cases read by both engines.
+
+        Raises:
+            NotPortable: onnxruntime cannot read it, or gives other numbers.
+        """
         file.write_bytes(self.graph())
-        opened = session(file)
         for case in self.cases:
             with torch.inference_mode():
                 ours = self.tower(*case.values()).float().cpu().numpy()
-            theirs = opened.run(None, {name: value.cpu().numpy() for name, value in case.items()})[0]
+            given = {name: value.cpu().numpy() for name, value in case.items()}
+            try:
+                theirs = session(file).run(None, given)[0]
+            except Exception as error:  # its errors have no class in common
+                raise NotPortable(f"onnxruntime cannot run {file.name} ({type(error).__name__})") from error
             length = np.linalg.norm(ours, axis=1, keepdims=True).clip(min=1e-9)
             apart = float(np.abs((ours - theirs) / length).max())
             if not apart <= CLOSEST:

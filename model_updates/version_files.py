@@ -2,11 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ingest.sentence import known_fields
 from model_updates.errors import VersionDamaged
+from model_updates.preprocessing import Preprocessing
 
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.json"
@@ -26,6 +28,23 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"version {folder.name} has no readable manifest ({error}); it is not complete"
         ) from error
     return manifest
+
+
+def preprocessing_of(folder: Path, manifest: Mapping[str, Any]) -> Preprocessing:
+    """Returns how a version prepares its pictures.
+
+    Raises:
+        VersionDamaged: it says something that is not known here; leaving that out would give other vectors.
+    """
+    said = manifest["preprocessing"]
+    strange = sorted(said.keys() - known_fields(Preprocessing, said).keys())
+    if strange:
+        raise VersionDamaged(
+            f"version {folder.name} prepares its pictures by {', '.join(strange)}, which this program does not know; "
+            "use the program version that wrote it"
+        )
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
+    return Preprocessing(**values)
 
 
 def verify(folder: Path, manifest: dict[str, Any], names: Sequence[str]) -> None:

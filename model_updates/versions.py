@@ -26,7 +26,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ingest.sentence import known_fields
 from model_updates import language_profiles
 from model_updates.encoder import Encoder, ForeignTokenizer
 from model_updates.errors import VersionDamaged
@@ -36,13 +35,20 @@ from model_updates.kept_tokenizer import KeptTokenizer
 from model_updates.opening import build_model, fit_weights
 from model_updates.parts.kinds import KINDS
 from model_updates.portable_writer import write_portable
-from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import kept_tokenizer
 from model_updates.sentence.model import SentenceClip
 from model_updates.shards import read_shards, write_shards
 from model_updates.strategy import State
 from model_updates.towers import replace_token_table, text_parts
-from model_updates.version_files import MANIFEST, PROFILES, VOCABULARY, read_manifest, sha256_of, verify
+from model_updates.version_files import (
+    MANIFEST,
+    PROFILES,
+    VOCABULARY,
+    preprocessing_of,
+    read_manifest,
+    sha256_of,
+    verify,
+)
 from model_updates.vocabulary import Vocabulary
 
 WEIGHTS = "weights"
@@ -140,25 +146,13 @@ def load_version(folder: Path, *, checked: bool = True) -> Version:
     encoder = Encoder(
         model,
         architecture=manifest["architecture"],
-        preprocessing=_preprocessing(folder, manifest["preprocessing"]),
+        preprocessing=preprocessing_of(folder, manifest),
         vocabulary=vocabulary,
         foreign_tokenizer=None if vocabulary else _tokenizer(folder, manifest),
         inserts=read_inserts(folder, model),
         profiles=profiles,
     )
     return Version(encoder, manifest)
-
-
-def _preprocessing(folder: Path, said: Mapping[str, Any]) -> Preprocessing:
-    """Reads how pictures are prepared; what is not known here cannot be left out, as vectors would be others."""
-    strange = sorted(said.keys() - known_fields(Preprocessing, said).keys())
-    if strange:
-        raise VersionDamaged(
-            f"version {folder.name} prepares its pictures by {', '.join(strange)}, which this program does not know; "
-            "use the program version that wrote it"
-        )
-    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in said.items()}
-    return Preprocessing(**values)
 
 
 class _Unfilled(TorchFunctionMode):

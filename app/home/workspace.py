@@ -155,6 +155,6 @@ def _in_torch() -> ModuleType:
         from model_updates import versions
     except ModuleNotFoundError as error:
         raise NeedsTorch(
-            f"Learning needs {error.name}, which is not installed here. Run: pip install 'perennial-search[learn]'"
+            f"This needs {error.name}, which is not installed here. Install Perennial with all its dependencies again."
         ) from error
     return versions

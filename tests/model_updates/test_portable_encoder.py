@@ -17,6 +17,7 @@ from model_updates.graph_skeletons import skeleton_of
 from model_updates.inserts import domain
 from model_updates.onnx_sessions import session
 from model_updates.opening import embedded_models, open_embedded, open_encoder
+from model_updates.parts.adapters import FeatureHead
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.router import renew_router
 from model_updates.portable_encoder import FACTS, PortableEncoder, is_portable
@@ -103,6 +104,36 @@ def test_photographs_two_spaces_and_a_corrected_language_are_read_alike(tmp_path
     ours.spares_second = encoder.spares_second = True
     assert not ours.text_features(["two dogs"], "en")[0, ours.tower_dim :].any()
     assert ours.whole().text_features(["two dogs"], "en")[0, ours.tower_dim :].any()
+
+
+def test_a_domain_may_have_a_head_where_the_base_has_none(tmp_path: Path) -> None:
+    encoder = open_embedded()
+    config = FeatureHead.configuration(encoder.trunk_dim, encoder.dim, hidden=8)
+    head = FeatureHead.build(domain(NEW), config, encoder.model)
+    torch.manual_seed(0)
+    torch.nn.init.normal_(head.added.weight, std=0.01)
+    encoder.inserts.append(head.eval().requires_grad_(False))
+    write_version(tmp_path / "v", encoder, {}, portable=True)
+    assert_alike(PortableEncoder(tmp_path / "v"), encoder, ["en"])
+
+
+def test_a_graph_that_onnxruntime_cannot_run_is_not_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(portable_writer.TriedPart, "graph", lambda _: b"no graph")
+    manifest = write_version(tmp_path / "v", open_embedded(), {}, portable=True)
+    assert "onnxruntime cannot run search-text.onnx" in manifest["needs_torch"]
+    assert not list((tmp_path / "v").glob("search*"))
+
+
+def test_a_way_to_prepare_pictures_that_is_not_known_is_refused(version: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "v"
+    shutil.copytree(version, folder)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["preprocessing"]["gamma"] = 2
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(VersionDamaged, match="prepares its pictures by gamma"):
+        PortableEncoder(folder)
 
 
 def test_graphs_of_what_did_not_change_are_those_of_the_version_before(version: Path, tmp_path: Path) -> None:

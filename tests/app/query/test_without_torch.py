@@ -75,4 +75,4 @@ def test_a_version_without_graphs_says_what_it_needs(tmp_path: Path, monkeypatch
         answer = run(workspace, "search", "two red boats")
     assert answer.returncode != 0
     assert "Traceback" not in answer.stderr
-    assert "pip install 'perennial-search[learn]'" in answer.stderr
+    assert "needs torch, which is not installed here. Install Perennial" in answer.stderr
