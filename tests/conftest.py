@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -31,3 +34,22 @@ def pytest_configure(config: pytest.Config) -> None:
     is_worker = hasattr(config, "workerinput")
     if config.getoption("--claims") and not is_worker:
         config.pluginmanager.register(ClaimsHold())
+    if not is_worker:
+        _keep_scratch_in_one_folder(config)
+
+
+def _keep_scratch_in_one_folder(config: pytest.Config) -> None:
+    """What a test, a server or a job leaves among the temporary files goes when the run ends, however it ends.
+
+    pytest's own folders stay where they were: those of failed tests are kept to be looked at.
+    """
+    usual = tempfile.gettempdir()
+    scratch = tempfile.mkdtemp(prefix="perennial-tests-")
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", usual)
+    os.environ["TMPDIR"] = tempfile.tempdir = scratch
+
+    def clear() -> None:
+        os.environ["TMPDIR"] = tempfile.tempdir = usual
+        shutil.rmtree(scratch, ignore_errors=True)
+
+    config.add_cleanup(clear)
