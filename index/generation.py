@@ -6,7 +6,6 @@ manifest is not a generation.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -34,9 +33,8 @@ MODES = ("none", "mapped", "full", "delta")
 # A tie at the last place is looked at this far before asking FAISS again for more.
 TIE_MARGIN = 8
 
-Masks: TypeAlias = Sequence[
-    NDArray[np.bool_] | None
-]  # of each segment, the rows that may be found; None for all
+Ids: TypeAlias = Collection[str] | NDArray[np.bytes_]
+Rows: TypeAlias = NDArray[np.bool_]  # of all segments, one after the other: which are meant
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class Portion:
     live: NDArray[np.bool_] | None = None  # Which rows were not taken out; None when none was
 
     def __len__(self) -> int:
-        return len(self.segment) if self.live is None else int(self.live.sum())
+        return len(self.segment) if self.live is None else int(np.count_nonzero(self.live))
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -59,18 +57,12 @@ class Portion:
     @property
     def ids(self) -> list[str]:
         """The content ids of its rows."""
-        names = self.segment.names
-        return names if self.live is None else [names[row] for row in self.rows.tolist()]
+        return unpack_ids(self.segment.ids if self.live is None else self.segment.ids[self.rows])
 
     def rows_of(self, ids: NDArray[np.bytes_]) -> NDArray[np.int64]:
         """Returns the row of each id, -1 where it has none here."""
         rows = self.segment.rows_of(ids)
         return rows if self.live is None else np.where(self.live[rows], rows, -1)
-
-    def holding(self, ids: AbstractSet[str]) -> NDArray[np.bool_]:
-        """Returns which rows are of some ids."""
-        mask = self.segment.holding(ids)
-        return mask if self.live is None else mask & self.live
 
     def used_routes(self) -> set[str]:
         """Returns the names of its rows' routes."""
@@ -98,18 +90,59 @@ class Generation:
     manifest: Manifest = field(default_factory=dict)  # What the folder says about itself
 
     def __len__(self) -> int:
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
         return sum(len(portion) for portion in self.portions)
 
-    @cached_property
+    @property
     def ids(self) -> list[str]:
-        """Content ids in the order of the segments."""
+        """Content ids in the order of the segments: all of them, made anew, so nothing that answers a query asks."""
         return [content_id for portion in self.portions for content_id in portion.ids]
 
-    @cached_property
-    def positions(self) -> dict[str, int]:
-        """Position by id, among the rows of all segments."""
-        rows = (portion.start + portion.rows for portion in self.portions)
-        return dict(zip(self.ids, np.concatenate([*rows]).tolist(), strict=True))
+    def positions_of(self, ids: Collection[str]) -> NDArray[np.int64]:
+        """Returns where each id is among the rows of all segments, -1 where it has none."""
+        return self._places_of(as_bytes(ids))
+
+    def _places_of(self, ids: NDArray[np.bytes_]) -> NDArray[np.int64]:
+        found = np.full(len(ids), -1, dtype=np.int64)
+        for portion in self.portions:
+            rows = portion.rows_of(ids)
+            found[rows >= 0] = portion.start + rows[rows >= 0]
+        return found
+
+    def holding(self, ids: Ids) -> Rows:
+        """Returns which rows are of some ids, those outside the gallery left out."""
+        last = self.portions[-1]
+        mask = np.zeros(last.start + len(last.segment), dtype=np.bool_)
+        # Many are found several times sooner in their order.
+        found = self._places_of(np.sort(as_bytes(ids)))
+        mask[found[found >= 0]] = True
+        return mask
+
+    def among(self, ids: Sequence[str], allowed: Rows | None = None) -> list[str]:
+        """Returns those of some ids that are here, and in a row that is allowed, in their order."""
+        found = self.positions_of(ids)
+        there = np.flatnonzero(found >= 0)
+        there = there if allowed is None else there[allowed[found[there]]]
+        return [ids[n] for n in there.tolist()]
+
+    def beginning(self, text: str, most: int, allowed: Rows | None = None) -> list[str]:
+        """Returns ids of allowed rows that begin so, at most so many."""
+        found: list[str] = []
+        for portion in self.portions:
+            rows = portion.segment.rows_beginning(text.encode())
+            rows = rows if portion.live is None else rows[portion.live[rows]]
+            places = portion.start + rows
+            places = places if allowed is None else places[allowed[places]]
+            found += self._ids_at(places[: most - len(found)])
+        return found
+
+    def spread(self, most: int) -> list[str]:
+        """Returns at most so many ids, spread over the whole gallery."""
+        places = np.concatenate([portion.start + portion.rows for portion in self.portions])
+        return self._ids_at(places[:: max(1, -(-len(places) // most))])
 
     @cached_property
     def routes(self) -> dict[str, str]:
@@ -137,12 +170,11 @@ class Generation:
                 )
 
     def search(
-        self, queries: ArrayLike, k: int, *, allowed_ids: Collection[str] | None = None
+        self, queries: ArrayLike, k: int, *, allowed: Rows | None = None
     ) -> tuple[NDArray[np.float32], list[list[str]]]:
         """Finds the contents nearest to each query.
 
-        Fewer than `k` come back when the gallery, or what is allowed of it, is smaller; allowed ids outside the
-        gallery are ignored.
+        Fewer than `k` come back when the gallery, or what is `allowed` of it (see `holding`), is smaller.
 
         Returns:
             Scores (q, k) float32, best first, and the ids of each row; equal scores are ordered by id.
@@ -156,8 +188,7 @@ class Generation:
         if k < 1:
             raise ResultCountError(f"{k} results were asked for; ask for at least 1.")
         rows = self._query_rows(queries)
-        allowed = None if allowed_ids is None else self._masks(allowed_ids)
-        available = len(self) if allowed is None else sum(int(rows.sum()) for rows in allowed)
+        available = len(self) if allowed is None else int(np.count_nonzero(allowed))
         wanted = min(k, available)
         if wanted == 0 or len(rows) == 0:
             return np.empty((len(rows), 0), dtype=np.float32), [[] for _ in rows]
@@ -195,10 +226,6 @@ class Generation:
         scores: NDArray[np.float32] = self._query_rows(queries) @ self.vectors(ids).T
         return scores
 
-    def _masks(self, ids: Collection[str]) -> list[NDArray[np.bool_]]:
-        wanted = ids if isinstance(ids, AbstractSet) else set(ids)
-        return [portion.holding(wanted) for portion in self.portions]
-
     def _query_rows(self, queries: ArrayLike) -> NDArray[np.float32]:
         try:
             return unit_rows(queries, dim=self.dim)
@@ -211,7 +238,7 @@ class Generation:
             ) from mismatch
 
     def _search_past_ties(
-        self, queries: NDArray[np.float32], wanted: int, available: int, allowed: Masks | None
+        self, queries: NDArray[np.float32], wanted: int, available: int, allowed: Rows | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Fetches past the last place until its score drops, so that ties there are settled by id too."""
         fetched = min(available, wanted + TIE_MARGIN)
@@ -223,13 +250,13 @@ class Generation:
             fetched = min(available, fetched * 4)
 
     def _search_once(
-        self, queries: NDArray[np.float32], k: int, allowed: Masks | None
+        self, queries: NDArray[np.float32], k: int, allowed: Rows | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Returns the first k of all segments, best first; a vector's score does not depend on its neighbours."""
         scores, positions = [], []
-        for portion, mask in zip(
-            self.portions, allowed or [portion.live for portion in self.portions], strict=True
-        ):
+        for portion in self.portions:
+            end = portion.start + len(portion.segment)
+            mask = portion.live if allowed is None else allowed[portion.start : end]
             found = portion.segment.search(queries, k, mask)
             scores.append(found[0])
             positions.append(np.where(found[1] < 0, -1, found[1] + portion.start))

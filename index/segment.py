@@ -5,8 +5,8 @@ are mapped, and whoever opens another generation that has it is given the one th
 """
 
 import threading
+from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,7 +24,6 @@ INDEX_FILE = "index.faiss"
 IDS_FILE = "ids.npy"
 ROUTES_FILE = "routes.npy"
 BASE = ""
-FEW = 32  # To look an id up takes as long as to ask so many rows whether theirs is wanted
 
 _held: WeakValueDictionary[tuple[object, ...], "Segment"] = WeakValueDictionary()
 _opening = threading.Lock()
@@ -45,24 +44,10 @@ class Segment:
         return len(self.ids)
 
     @cached_property
-    def names(self) -> list[str]:
-        """The ids as text, for all generations that share it."""
-        return unpack_ids(self.ids)
-
-    @cached_property
     def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
         """The ids in their order, and the row of each."""
         order = np.argsort(self.ids, kind="stable")
         return self.ids[order], order
-
-    def holding(self, ids: AbstractSet[str]) -> NDArray[np.bool_]:
-        """Returns which rows are of some ids: few are looked up, and of many each row is."""
-        if FEW * len(ids) > len(self):
-            return np.fromiter(map(ids.__contains__, self.names), dtype=np.bool_, count=len(self))
-        mask = np.zeros(len(self), dtype=np.bool_)
-        rows = self.rows_of(as_bytes(ids))
-        mask[rows[rows >= 0]] = True
-        return mask
 
     def rows_of(self, ids: NDArray[np.bytes_]) -> NDArray[np.int64]:
         """Returns the row of each id, -1 where it has none here."""
@@ -72,11 +57,16 @@ class Segment:
         places = np.minimum(np.searchsorted(names, ids), len(names) - 1)
         return np.where(names[places] == ids, order[places], -1)
 
+    def rows_beginning(self, text: bytes) -> NDArray[np.int64]:
+        """Returns the rows whose ids begin so, in the order of the ids."""
+        names, order = self._sorted
+        return order[bisect_left(names, text) : bisect_left(names, text + b"\xff")]
+
     def search(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Finds rows as `faiss_index.search` does; `k` may be larger than what there is."""
-        k = min(k, len(self) if allowed is None else int(allowed.sum()))
+        k = min(k, len(self) if allowed is None else int(np.count_nonzero(allowed)))
         if k == 0:
             nothing = (len(queries), 0)
             return np.empty(nothing, dtype=np.float32), np.empty(nothing, dtype=np.int64)
@@ -180,9 +170,13 @@ def pack_ids(ids: Sequence[str]) -> NDArray[np.bytes_]:
     return as_bytes(ids)
 
 
-def as_bytes(ids: Collection[str]) -> NDArray[np.bytes_]:
+def as_bytes(ids: Collection[str] | NDArray[np.bytes_]) -> NDArray[np.bytes_]:
     """Returns (n,) ids as fixed-width bytes."""
-    return np.array([content_id.encode() for content_id in ids], dtype=np.bytes_)
+    return (
+        ids
+        if isinstance(ids, np.ndarray)
+        else np.array([content_id.encode() for content_id in ids], dtype=np.bytes_)
+    )
 
 
 def unpack_ids(packed: NDArray[np.bytes_]) -> list[str]:

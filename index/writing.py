@@ -8,7 +8,6 @@ taken out is written again without them.
 import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -97,7 +96,7 @@ def grow_generation(
     """
     if mode not in MODES:
         raise VectorError(f"A generation's mode is one of {', '.join(MODES)}; this one says {mode!r}.")
-    kept = [] if before is None else _less(before.portions, {*unpack_ids(new.ids), *taken_out})
+    kept = [] if before is None else _less(before, {*unpack_ids(new.ids), *taken_out})
     stay = set().union(*(portion.used_routes() for portion in kept))
     if before is not None:
         _require_same(before, stay, fingerprints)
@@ -121,14 +120,13 @@ def grow_generation(
     return write_manifest(folder, manifest, files, shared)
 
 
-def _less(portions: Sequence[Portion], taken_out: AbstractSet[str]) -> list[Portion]:
+def _less(before: Generation, taken_out: Collection[str]) -> list[Portion]:
     """Returns what portions hold of a generation when some contents are taken out of it."""
     found = []
-    for portion in portions:
-        live = np.zeros(len(portion.segment), dtype=np.bool_)
-        live[portion.rows] = True
-        live &= ~portion.holding(taken_out)
-        found.append(replace(portion, live=live))
+    gone = before.holding(taken_out)
+    for portion in before.portions:
+        live = ~gone[portion.start : portion.start + len(portion.segment)]
+        found.append(replace(portion, live=live if portion.live is None else live & portion.live))
     return [portion for portion in found if len(portion)]
 
 

@@ -184,6 +184,12 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         query = query.group_by(images.c.domain).order_by(images.c.domain)
         return {domain: count for domain, count in self._rows(query)}
 
+    def has_domain(self, name: str) -> bool:
+        """Whether an image is of a domain."""
+        return bool(
+            self._column(select(images.c.seq).where(images.c.domain == name, images_counted(None)).limit(1))
+        )
+
     def pairs_by_split(self) -> dict[tuple[SliceKey, Split], int]:
         """Returns the number of pairs of each language and domain in each split."""
         query = (

@@ -1,15 +1,15 @@
 """Facets: how many of some pictures are of each domain, language, year and folder."""
 
-from collections import Counter
-from collections.abc import Collection, Iterable
+import json
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Any
+from typing import Unpack
 
-from sqlalchemy import Select, func, select
+from sqlalchemy import ColumnElement, FromClause, distinct, func, select
 
 from ingest.pair import ImageId
 from ingest.schema import captions, images
+from ingest.selection import Conditions, images_where
 from ingest.sources import sources
 from ingest.tables import TableQueries
 
@@ -38,39 +38,46 @@ class Facets:
 class FacetQueries(TableQueries):
     """The part of `Catalog` that counts."""
 
-    def facets(self, ids: Collection[ImageId], *, folders: bool) -> Facets:
-        """Counts some pictures; `folders` says whether those are told, too."""
-        domain = select(images.c.id, images.c.domain).where(images.c.in_gallery)
-        language = (
-            select(images.c.id, captions.c.language)
-            .join(captions, captions.c.image == images.c.seq)
-            .where(images.c.in_gallery, ~captions.c.withdrawn)
-            .distinct()
+    def facets(
+        self, *, folders: bool, ids: Collection[ImageId] | None = None, **given: Unpack[Conditions]
+    ) -> Facets:
+        """Counts the gallery's pictures for which all conditions hold, of some where `ids` says so.
+
+        `folders` says whether those are told, too.
+        """
+        there: list[ColumnElement[bool]] = [images.c.in_gallery]
+        if given:
+            there.append(images.c.id.in_(images_where(given)))
+        if ids is not None:
+            some = func.json_each(json.dumps(list(ids))).table_valued("value")
+            there.append(images.c.id.in_(select(some.c.value)))
+        pictures = select(images.c.seq, images.c.id, images.c.domain, images.c.taken).where(*there).subquery()
+        spoken = captions.c.image == pictures.c.seq
+        year = func.substr(pictures.c.taken, 1, 4)
+        years = self._counted(year, pictures, year != "")
+        # All up to the last stroke: what is cut from the end is whatever else a place is spelt with.
+        folder = func.rtrim(sources.c.place, func.replace(sources.c.place, "/", ""))
+        files = pictures.join(sources, sources.c.image_id == pictures.c.id)
+        lying = (
+            self._counted(folder, files, sources.c.kind == "file", sources.c.gone == "") if folders else {}
         )
-        year = select(images.c.id, func.substr(images.c.taken, 1, 4)).where(
-            images.c.in_gallery, images.c.taken != ""
-        )
-        place = select(sources.c.image_id, sources.c.place).where(
-            sources.c.kind == "file", sources.c.gone == ""
-        )
-        years = self._counted(year, ids)
         return Facets(
-            _most(self._counted(domain, ids)),
-            _most(self._counted(language, ids)),
+            _most(self._counted(pictures.c.domain, pictures)),
+            _most(self._counted(captions.c.language, pictures.join(captions, spoken), ~captions.c.withdrawn)),
             tuple(FacetValue(value, years[value]) for value in sorted(years, reverse=True)[:MOST]),
-            _most(_folders(self._rows(place), ids)) if folders else (),
+            _most({place.rstrip("/") or "/": count for place, count in lying.items()}),
         )
 
-    def _counted(self, query: Select[Any], ids: Collection[ImageId]) -> Counter[str]:
-        return Counter(value for image_id, value in self._rows(query) if image_id in ids)
+    def _counted(
+        self, value: ColumnElement[str], of: FromClause, *those: ColumnElement[bool]
+    ) -> dict[str, int]:
+        """Counts each picture once for a value, however many rows have both."""
+        number = next(column for column in of.c if column.name.endswith("seq"))
+        query = select(value, func.count(distinct(number))).select_from(of).where(*those).group_by(value)
+        with self._engine.connect() as connection:
+            return {name: count for name, count in connection.execute(query)}
 
 
-def _folders(rows: Iterable[Any], ids: Collection[ImageId]) -> Counter[str]:
-    """Counts each picture once for a folder, however many copies lie there."""
-    seen = {(image_id, str(PurePosixPath(place).parent)) for image_id, place in rows if image_id in ids}
-    return Counter(folder for _, folder in seen)
-
-
-def _most(found: Counter[str]) -> tuple[FacetValue, ...]:
+def _most(found: Mapping[str, int]) -> tuple[FacetValue, ...]:
     ordered = sorted(found.items(), key=lambda one: (-one[1], one[0]))
     return tuple(FacetValue(value, count) for value, count in ordered[:MOST])

@@ -2,15 +2,17 @@
 
 from collections.abc import Collection, Generator, Iterable, Mapping
 from dataclasses import fields
-from datetime import date
+from typing import Unpack
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import bindparam, func, or_, select, update
 
 from ingest.grouping import Anchor
 from ingest.pair import ImageId, Split
 from ingest.records import ImageRecord, SketchRecord
 from ingest.schema import chunks, images, writing
-from ingest.selection import held_out, images_counted, images_where
+from ingest.selection import Conditions, held_out, images_counted, images_where
 from ingest.tables import TableQueries, grouped
 from ingest.withheld import withheld
 
@@ -26,15 +28,29 @@ class ImageQueries(TableQueries):
         """Returns the ids of all gallery images in the order they came."""
         return self._column(select(images.c.id).where(images.c.in_gallery).order_by(images.c.seq))
 
-    def newest(self, *, by_taken: bool = False) -> Generator[ImageId]:
-        """Yields the ids of all gallery images, the last that came first; close it where not all are taken.
+    def gallery_size(self) -> int:
+        """Returns how many gallery images there are."""
+        with self._engine.connect() as connection:
+            every = select(func.count()).select_from(images)
+            outside = every.where(
+                ~images.c.in_gallery
+            )  # an index has these, and the other count is a sum of pages
+            return connection.execute(every).scalar_one() - connection.execute(outside).scalar_one()
 
-        By when they were taken, those of which that is not known come last.
+    def outside_gallery(self) -> list[ImageId]:
+        """Returns the ids of all images that are none of the gallery: withheld, withdrawn or gone, or never shown."""
+        return self._column(select(images.c.id).where(~images.c.in_gallery))
+
+    def newest(self, *, by_taken: bool = False, **given: Unpack[Conditions]) -> Generator[list[ImageId]]:
+        """Yields the ids of all gallery images for which all conditions hold, some at a time, the last that came first.
+
+        Close it where not all are taken. By when they were taken, those of which that is not known come last.
         """
         order = [images.c.taken.desc(), images.c.seq.desc()] if by_taken else [images.c.seq.desc()]
-        query = select(images.c.id).where(images.c.in_gallery).order_by(*order)
+        query = images_where(given).where(images.c.in_gallery).order_by(*order)
         with self._engine.connect() as connection:
-            yield from connection.execution_options(yield_per=_AT_ONCE).execute(query).scalars()
+            found = connection.execution_options(yield_per=_AT_ONCE).execute(query).scalars()
+            yield from map(list, found.partitions(_AT_ONCE))
 
     def ids_beginning(self, beginning: str, *, limit: int) -> list[ImageId]:
         """Returns ids, also of withdrawn images, that begin so; ids are lower-case hexadecimal digits."""
@@ -66,34 +82,20 @@ class ImageQueries(TableQueries):
             newest = max([newest, *((row.seq, row.id) for row in found)])
         return newest[1]
 
-    def ids_where(
-        self,
-        *,
-        languages: Collection[str] | None = None,
-        domains: Collection[str] | None = None,
-        chunks: Collection[str] | None = None,
-        since: date | None = None,
-        until: date | None = None,
-        caption: str | None = None,
-        where: str | None = None,
-    ) -> set[ImageId]:
-        """Returns the images for which all conditions hold; None means any.
-
-        `since` and `until` are the first and last day (UTC) on which they were taken in; `caption` is found as by
-        `Catalog.find_captions`; `where` is a filter (`ingest.where`).
+    def ids_where(self, **given: Unpack[Conditions]) -> set[ImageId]:
+        """Returns the images for which all conditions hold.
 
         Raises:
             BadOption: the filter cannot be read.
         """
-        condition = None
-        if where is not None:
-            from ingest.where import images_that  # its conditions need the tables of all parts
+        return set(self._column(images_where(given)))
 
-            condition = images_that(where)
-        query = images_where(
-            languages, domains, chunks, since=since, until=until, caption=caption, where=condition
-        )
-        return set(self._column(query))
+    def packed_ids_where(self, **given: Unpack[Conditions]) -> NDArray[np.bytes_]:
+        """Returns the (n,) ids of `ids_where` as fixed-width text: of many, in a third of the time."""
+        found = images_where(given).subquery()
+        with self._engine.connect() as connection:
+            joined = connection.scalar(select(func.group_concat(found.c.id)))
+        return np.array(joined.encode().split(b",") if joined else [], dtype=np.bytes_)
 
     def test_images(self, domain: str, *, chunks: Collection[str] | None = None) -> list[ImageId]:
         """Returns all held-out images of a domain in the order they came: what recall is measured on."""

@@ -33,6 +33,7 @@ STEPS: dict[int, tuple[str, ...]] = {
         "ALTER TABLE images ADD COLUMN longitude FLOAT",
         "CREATE INDEX images_by_taken ON images (taken)",
     ),
+    9: ("CREATE INDEX images_outside ON images (id) WHERE in_gallery = 0",),
 }
 """By schema number, the statements that make the next one of it."""
 NEW_TABLES = {

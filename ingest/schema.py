@@ -13,7 +13,7 @@ from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooN
 from ingest.migration import migrate
 from ingest.tables import Said, as_json, metadata, of_json
 
-SCHEMA = 9
+SCHEMA = 10
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
 WRITE = "catalog_write"
 
@@ -64,6 +64,7 @@ images = sa.Table(
     sa.Index("images_by_cluster", "cluster"),
     sa.Index("images_by_group", "group"),
     sa.Index("images_by_taken", "taken"),
+    sa.Index("images_outside", "id", sqlite_where=sa.text("in_gallery = 0")),
 )
 
 captions = sa.Table(

@@ -2,13 +2,26 @@
 
 from collections.abc import Collection
 from datetime import date
-from typing import Any
+from typing import Any, TypedDict
 
 from sqlalchemy import ColumnElement, Select, and_, false, select
 
 from ingest.caption_search import images_captioned
 from ingest.pair import Split
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
+
+
+class Conditions(TypedDict, total=False):
+    """What pictures can be asked for; what is left out may be anything."""
+
+    languages: Collection[str]  # of captions
+    domains: Collection[str]
+    chunks: Collection[str]  # ids
+    since: date  # the first day (UTC) on which they were taken in
+    until: date  # the last one
+    caption: str  # found as by `Catalog.find_captions`
+    where: str  # a filter (`ingest.where`)
+
 
 JOINED = captions.join(images, captions.c.image == images.c.seq)
 
@@ -37,29 +50,27 @@ def held_out(domain: str) -> ColumnElement[bool]:
     return and_(images.c.domain == domain, images.c.split == Split.TEST.value)
 
 
-def images_where(
-    languages: Collection[str] | None,
-    domains: Collection[str] | None,
-    chunk_ids: Collection[str] | None,
-    *,
-    since: date | None = None,
-    until: date | None = None,
-    caption: str | None = None,
-    where: ColumnElement[bool] | None = None,
-) -> Select[Any]:
-    """Returns the query for the ids of images that all conditions which are given hold for (`Catalog.ids_where`)."""
+def images_where(given: Conditions) -> Select[Any]:
+    """Returns the query for the ids of images that all conditions hold for.
+
+    Raises:
+        BadOption: the filter cannot be read.
+    """
+    chunk_ids = given.get("chunks")
     query = select(images.c.id).where(images_counted(chunk_ids))
-    if languages is not None:
-        captioned = select(captions.c.image).where(captions.c.language.in_(list(languages)))
+    if "languages" in given:
+        captioned = select(captions.c.image).where(captions.c.language.in_(list(given["languages"])))
         query = query.where(images.c.seq.in_(captioned.where(pairs_counted(chunk_ids))))
-    if domains is not None:
-        query = query.where(images.c.domain.in_(list(domains)))
-    if since is not None or until is not None:
-        query = query.where(images.c.chunk.in_(_chunks_of(since, until)))
-    if where is not None:
-        query = query.where(where)
-    if caption is not None:
-        captioned_so = images_captioned(caption)
+    if "domains" in given:
+        query = query.where(images.c.domain.in_(list(given["domains"])))
+    if "since" in given or "until" in given:
+        query = query.where(images.c.chunk.in_(_chunks_of(given.get("since"), given.get("until"))))
+    if "where" in given:
+        from ingest.where import images_that  # its conditions need the tables of all parts
+
+        query = query.where(images_that(given["where"]))
+    if "caption" in given:
+        captioned_so = images_captioned(given["caption"])
         query = query.where(false() if captioned_so is None else images.c.seq.in_(captioned_so))
     return query
 

@@ -145,13 +145,13 @@ def _fresh(
     """Returns the pictures that are new, or on a route that they did not take or that something else made before."""
     if previous is None:
         return ids
-    positions, taken, before = previous.positions, previous.routes, previous.fingerprints
+    known, taken, before = set(previous.ids), previous.routes, previous.fingerprints
     moved = {route for route, fingerprint in used.items() if before.get(route) != fingerprint}
     return [
         image_id
         for image_id in ids
         if (route := routes.get(image_id, BASE)) in moved
-        or image_id not in positions
+        or image_id not in known
         or taken.get(image_id, BASE) != route
     ]
 

@@ -34,10 +34,11 @@ def picture_routes(
     records = workspace.catalog.images(ids)
     routes = {image_id: encoder.image_route(records[image_id].domain) for image_id in ids}
     nobody_said = dict.fromkeys(i for i in ids if records[i].domain == DEFAULT_DOMAIN)
-    placed = {} if previous is None else previous.positions
+    placed: set[str] = set()
     if previous is not None:
-        kept = [i for i in ids if i in previous.routes and (routes[i] == BASE or i in nobody_said)]
-        routes |= {image_id: previous.routes[image_id] for image_id in kept}
+        placed, before = set(previous.among(list(nobody_said))), previous.routes
+        kept = [i for i in ids if i in before and (routes[i] == BASE or i in nobody_said)]
+        routes |= {image_id: before[image_id] for image_id in kept}
     new = [image_id for image_id in nobody_said if image_id not in placed]
     if new and encoder.can_guess_routes:
         trunk = trunk_features(encoder, new, workspace.load_image, workspace.features, progress=progress)

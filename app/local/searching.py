@@ -99,13 +99,15 @@ class Searching(Opened):
         )
 
     def facets(self, asked: SearchRequest) -> Facets:
-        from app.query.filters import allowed
+        from app.query.filters import given
 
         self._require_public(asked.where)
         snapshot = self.snapshot(asked.release)
-        shown = snapshot.generation.positions.keys() - snapshot.hidden
-        kept = allowed(asked, self.catalog)
-        return self.catalog.facets(shown if kept is None else shown & kept, folders=self.may_see_places())
+        # Only an index that lacks some of the gallery is gone through.
+        ids = None
+        if snapshot.pictures < self.catalog.gallery_size():
+            ids = snapshot.among(snapshot.generation.ids)
+        return self.catalog.facets(ids=ids, folders=self.may_see_places(), **given(asked, self.catalog))
 
     def results_table(self, asked: SearchRequest) -> bytes:
         from app.query import results

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import closing
 from itertools import islice
 
+import numpy as np
+
 from app.desk.errors import BadQuery
 from app.desk.hits import Found, Mode, SearchAnswer, SearchRequest, Sort, Timing
 from app.query import copies, filters
@@ -16,6 +18,7 @@ from app.query.snapshot import MOST_RESULTS, Hit, Snapshot
 from ingest.catalog import Catalog
 from ingest.checks import DEFAULT_DOMAIN
 from ingest.pair import ImageId
+from ingest.selection import Conditions
 from ingest.sentence import phrase
 
 _OF_A_QUERY = ("translation", "rerank", "min_relevance", "explain", "captions")
@@ -34,10 +37,11 @@ def browsed(catalog: Catalog, snapshot: Snapshot, question: Question) -> SearchA
     offset = start_of(question, snapshot.release.id)
     k = max(1, min(question.k, MOST_RESULTS))
     started = time.perf_counter()
-    allowed = filters.allowed(asked, catalog)
-    shown = snapshot.generation.positions.keys() - snapshot.hidden
-    shown = shown if allowed is None else shown & allowed
-    hits = _newest(catalog, shown, offset + k + 1, asked)
+    wanted = filters.given(asked, catalog)
+    searched = snapshot.pictures
+    if wanted:
+        searched = int(np.count_nonzero(snapshot.holding(catalog.packed_ids_where(**wanted))))
+    hits = _newest(catalog, snapshot, wanted, offset + k + 1, asked)
     page = [
         Found(hit.id, None, rank, copies=hit.copies)
         for rank, hit in enumerate(hits[offset : offset + k], start=offset + 1)
@@ -54,7 +58,7 @@ def browsed(catalog: Catalog, snapshot: Snapshot, question: Question) -> SearchA
         hits=tuple(page),
         mode=asked.mode,
         index_size=len(snapshot.generation),
-        searched=len(shown),
+        searched=searched,
         first=offset,
         next=cursor_of(Place(snapshot.release.id, question.digest(), offset + k)) if goes_on else "",
     )
@@ -68,8 +72,8 @@ def examples(catalog: Catalog, languages: Sequence[str], count: int = 4) -> tupl
         languages: that words are read in; the captions take turns between those that have some.
         count: how many words at most.
     """
-    with closing(catalog.newest()) as ids:
-        newest = list(islice(ids, _LOOKED_AT))
+    with closing(catalog.newest()) as found:
+        newest = next(found, [])[:_LOOKED_AT]
     captioned = catalog.languages(in_gallery=True)
     by_language = [
         texts
@@ -95,12 +99,15 @@ def _short(captions: dict[ImageId, list[str]], order: Sequence[ImageId]) -> list
     return [text for text in first if _SHORTEST <= len(text) <= _LONGEST]
 
 
-def _newest(catalog: Catalog, shown: set[ImageId], count: int, asked: SearchRequest) -> list[Hit]:
-    """Returns the first of the pictures that are shown, as many as there are up to a count."""
+def _newest(
+    catalog: Catalog, snapshot: Snapshot, wanted: Conditions, count: int, asked: SearchRequest
+) -> list[Hit]:
+    """Returns the first of the pictures that are wanted and shown, as many as there are up to a count."""
     depth = count
     while True:
-        with closing(catalog.newest(by_taken=asked.sort is Sort.TAKEN)) as ids:
-            found = [Hit(one, 0.0, 0) for one in islice((one for one in ids if one in shown), depth)]
+        with closing(catalog.newest(by_taken=asked.sort is Sort.TAKEN, **wanted)) as parts:
+            shown = (one for part in parts for one in snapshot.among(part))
+            found = [Hit(one, 0.0, 0) for one in islice(shown, depth)]
         hits = copies.folded(found, catalog.groups([hit.id for hit in found])) if asked.dedup else found
         if len(hits) >= count or len(found) < depth:
             return hits

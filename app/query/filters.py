@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from app.desk.errors import BadQuery
 from app.desk.hits import SearchRequest
 from ingest.captions import normalise_language
 from ingest.catalog import Catalog
+from ingest.selection import Conditions
 from ingest.sentence import phrase
 
 
-def allowed(asked: SearchRequest, catalog: Catalog) -> set[str] | None:
-    """Returns the pictures that may be found, for which all that is asked holds; None means all pictures.
+def given(asked: SearchRequest, catalog: Catalog) -> Conditions:
+    """Returns what must hold for the pictures that may be found.
 
     Raises:
         BadQuery: the days are in the wrong order, or no picture is of a domain.
@@ -37,13 +38,11 @@ def allowed(asked: SearchRequest, catalog: Catalog) -> set[str] | None:
         "caption": asked.caption.strip(),
         "where": asked.where.strip(),
     }
-    given = {name: value for name, value in wanted.items() if value}
-    return catalog.ids_where(**given) if given else None
+    return cast("Conditions", {name: value for name, value in wanted.items() if value})
 
 
 def _require_domains(domains: list[str], catalog: Catalog) -> None:
-    known = catalog.domains() if domains else {}
     for name in domains:
-        if name not in known:
+        if not catalog.has_domain(name):
             there = ", ".join(catalog.domains(in_gallery=True)) or "none"
             raise BadQuery(f"No picture is of the domain {name[:80]!r}. Domains here: {there}.")

@@ -23,6 +23,7 @@ from app.query.question import Question
 from app.query.relevance import FEWEST, Calibration
 from app.query.snapshot import FIRST, MOST_RESULTS, Hit, Snapshot, as_found, moved, ranked, reranked
 from app.query.translation import Eta, Etas, fused
+from index.generation import Rows
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
 from ingest.sentence import phrase
@@ -65,7 +66,8 @@ class Finder:
         k = max(1, min(question.k, MOST_RESULTS))
         asked = question.asked
         with span("catalog"):
-            allowed = filters.allowed(asked, self._catalog)
+            wanted = filters.given(asked, self._catalog)
+            allowed = snapshot.holding(self._catalog.packed_ids_where(**wanted)) if wanted else None
         started = time.perf_counter()
         encoded = encode(snapshot, question.terms, question.pictures, asked.language)
         eta = self._eta(snapshot, question, encoded)
@@ -194,7 +196,7 @@ class _Search:
         snapshot: Snapshot,
         question: Question,
         encoded: Encoded,
-        allowed: set[str] | None,
+        allowed: Rows | None,  # of the index, those of pictures that pass the filters; None for all
         levels: Levels | None,
     ) -> None:
         self._catalog, self._snapshot, self._levels = catalog, snapshot, levels
@@ -202,12 +204,11 @@ class _Search:
         self.rerank_seconds = 0.0
         # Who asks for what is like a picture has that picture already.
         self._own = set(encoded.items)
-        known = snapshot.generation.positions.keys()
-        self._allowed = None
-        self.available = len(known) - len(snapshot.hidden) - len(self._own)
+        self._allowed = allowed
+        self.available = snapshot.pictures - len(self._own)
         if allowed is not None:
-            self._allowed = (allowed & known) - snapshot.hidden - self._own
-            self.available = len(self._allowed)
+            allowed[snapshot.generation.positions_of(encoded.items)] = False
+            self.available = int(np.count_nonzero(allowed))
 
     def first(self, count: int) -> list[Hit]:
         """Returns the first hits, as many as there are up to a count."""
@@ -228,7 +229,7 @@ class _Search:
         if depth == 0:
             return []
         encoded = self._encoded
-        # Left out here and not by what is allowed: that would be a list of the whole gallery but a few.
+        # Left out here and not by what is allowed, which without a filter is everything.
         deeper = depth + len(self._own)
         hits = ranked(self._snapshot, encoded.vectors, encoded.readings, deeper, self._allowed)
         if self._own:
@@ -246,10 +247,9 @@ class _Search:
             raise BadQuery(
                 phrase("Captions are searched by words, and this query has none that should be there.")
             )
-        allowed = self._snapshot.generation.positions if self._allowed is None else self._allowed
         found = self._catalog.captioned_like(text, limit=4 * fusion.DEPTH)
-        barred = self._own | self._snapshot.hidden
-        lists = {CAPTIONS: fusion.caption_ranks([one for one in found if one[0] not in barred], allowed)}
+        allowed = set(self._snapshot.among([one for one, _ in found], self._allowed)) - self._own
+        lists = {CAPTIONS: fusion.caption_ranks(found, allowed)}
         scores: dict[str, float] = {}
         if self._asked.mode is Mode.HYBRID:
             near = self._by_vectors(min(fusion.DEPTH, self.available))

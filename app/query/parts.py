@@ -112,8 +112,7 @@ def _joined(snapshot: Snapshot, parts: Vectors, weights: Sequence[float]) -> Vec
 
 def sample_ids(snapshot: Snapshot) -> list[str]:
     """Returns at most 512 pictures, spread over the whole gallery."""
-    ids = snapshot.generation.ids
-    return ids[:: max(1, -(-len(ids) // _SAMPLE))]
+    return snapshot.generation.spread(_SAMPLE)
 
 
 def sample_of(snapshot: Snapshot) -> Vectors:
@@ -138,7 +137,7 @@ def _picture_vector(snapshot: Snapshot, picture: QueryPicture) -> Vectors:
 
     Any other takes the route that it looks like: nobody has stated its domain.
     """
-    if picture.id in snapshot.generation.positions and picture.id not in snapshot.hidden:
+    if snapshot.among([picture.id]):
         stored: Vectors = snapshot.generation.vectors([picture.id])[0]
         return stored
     encoder, images = snapshot.encoder, [picture.image]
@@ -163,13 +162,7 @@ def _given(term: Term, dim: int) -> Vectors:
 
 def _item(snapshot: Snapshot, term: Term) -> str:
     """Returns the id of the picture that begins so."""
-    known = snapshot.generation
-    found = (
-        [term.value]
-        if term.value in known.positions
-        else [one for one in known.ids if one.startswith(term.value)]
-    )
-    shown = [one for one in found if one not in snapshot.hidden]
+    shown = snapshot.among([term.value]) or snapshot.beginning(term.value, 2)
     if len(shown) == 1:
         return shown[0]
     said = (

@@ -176,8 +176,8 @@ class Calibration:
         rows = rows[are_told(common, texts, rows @ known.T)]
         if len(rows) < _FEWEST_WORDS:
             return None
-        shown = self._catalog.ids_where(domains=domains) - snapshot.hidden
-        best = snapshot.generation.search(rows, 1, allowed_ids=shown)[0][:, 0]
+        shown = snapshot.holding(self._catalog.packed_ids_where(domains=domains))
+        best = snapshot.generation.search(rows, 1, allowed=shown)[0][:, 0]
         return scale_of(nearest(rows @ known.T), best)
 
     def _borrowed(self, snapshot: Snapshot, language: str, base: Gauges) -> Gauges | None:
@@ -207,9 +207,9 @@ class Calibration:
         return Gauges(tuple(found))
 
     def _pairs(self, snapshot: Snapshot, language: str, split: Split) -> list[Pair]:
-        known, hidden = snapshot.generation.positions, snapshot.hidden
         every = self._catalog.pairs(language=language, split=split)
-        return [pair for pair in every if pair.image_id in known and pair.image_id not in hidden]
+        shown = set(snapshot.among(list({pair.image_id for pair in every})))
+        return [pair for pair in every if pair.image_id in shown]
 
     def _texts(self, snapshot: Snapshot, language: str) -> dict[str, list[str]]:
         """Returns by domain one caption a picture to compare with: a fixed sample, most of which have vectors."""

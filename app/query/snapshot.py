@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,7 @@ from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
 from app.language.reading import read
 from index.errors import IndexingError
-from index.generation import Generation
+from index.generation import Generation, Ids, Rows
 from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption
 from ingest.pair import BASE_LANGUAGE
@@ -86,10 +86,28 @@ class Snapshot:
         """How many a search may find."""
         return len(self.generation) - len(self.hidden)
 
+    @cached_property
+    def shown(self) -> Rows | None:
+        """The rows of its index that a search may find; None for all."""
+        return ~self.generation.holding(self.hidden) if self.hidden else None
+
+    def holding(self, ids: Ids) -> Rows:
+        """Returns the rows of some pictures that a search may find."""
+        rows = self.generation.holding(ids)
+        return rows if self.shown is None else rows & self.shown
+
+    def among(self, ids: Sequence[str], allowed: Rows | None = None) -> list[str]:
+        """Returns those of some pictures that a search may find, of allowed rows, in their order."""
+        return self.generation.among(ids, self.shown if allowed is None else allowed)
+
     @property
     def untaught(self) -> tuple[str, ...]:
         """The languages that it reads though nobody taught them."""
         return tuple(sorted(self.encoder.readable.keys() - set(self.languages)))
+
+    def beginning(self, text: str, most: int) -> list[str]:
+        """Returns ids of pictures that a search may find and that begin so, at most so many."""
+        return self.generation.beginning(text, most, self.shown)
 
     @classmethod
     def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
@@ -173,7 +191,7 @@ def ranked(
     vectors: Vectors,
     chosen: Sequence[Reading],
     k: int,
-    allowed_ids: Collection[str] | None = None,
+    allowed: Rows | None = None,
 ) -> tuple[Hit, ...]:
     """Returns the pictures nearest to a query, each with its score by all readings together, best first.
 
@@ -182,7 +200,7 @@ def ranked(
         vectors: (r, dim) float32, the query as each of r readings has it.
         chosen: the readings.
         k: how many.
-        allowed_ids: only these pictures.
+        allowed: of which rows of the index, all of which may be shown; any that may where None.
 
     Raises:
         BadQuery: a vector is not finite.
@@ -190,12 +208,11 @@ def ranked(
     if not np.isfinite(vectors).all():
         raise BadQuery("This query could not be encoded; try other words.")
     generation = snapshot.generation
-    if snapshot.hidden:
-        allowed_ids = set(generation.ids if allowed_ids is None else allowed_ids) - snapshot.hidden
+    allowed = snapshot.shown if allowed is None else allowed
     if len(chosen) == 1:
-        scores, ids = generation.search(vectors, k, allowed_ids=allowed_ids)
+        scores, ids = generation.search(vectors, k, allowed=allowed)
         return _hits(zip(ids[0], scores[0].tolist(), strict=False))
-    return _together(generation, vectors, chosen, snapshot.encoder.similarity_scale, k, allowed_ids)
+    return _together(generation, vectors, chosen, snapshot.encoder.similarity_scale, k, allowed)
 
 
 def _together(
@@ -204,7 +221,7 @@ def _together(
     chosen: Sequence[Reading],
     scale: float,
     k: int,
-    allowed_ids: Collection[str] | None,
+    allowed: Rows | None,
 ) -> tuple[Hit, ...]:
     """Returns the first k by several readings.
 
@@ -214,7 +231,7 @@ def _together(
     lowered = np.asarray(handicaps(chosen, scale), dtype=np.float32)
     depth = max(k, SHALLOWEST, NEIGHBOUR)
     while True:
-        scores, ids = generation.search(vectors, depth, allowed_ids=allowed_ids)
+        scores, ids = generation.search(vectors, depth, allowed=allowed)
         taken_off = background(scores)
         taken_off -= taken_off[0]  # the likeliest reading's scores stay its cosines
         union = list(dict.fromkeys(image_id for row in ids for image_id in row))
@@ -246,7 +263,12 @@ def moved(snapshots: Sequence[Snapshot], answers: Sequence[SearchAnswer]) -> Com
 
 
 def _hidden(workspace: Workspace, generation: Generation) -> frozenset[str]:
-    return frozenset(generation.ids) - set(workspace.catalog.gallery_ids())
+    """Returns the pictures of an index that are none of the gallery; what it holds is not gone through for them."""
+    catalog = workspace.catalog
+    out = frozenset(generation.among(catalog.outside_gallery()))
+    if len(generation) - len(out) <= catalog.gallery_size():
+        return out
+    return frozenset(generation.ids) - set(catalog.gallery_ids())  # an older catalog was put back beside it
 
 
 class LiveSnapshot:

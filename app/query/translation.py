@@ -78,11 +78,10 @@ class Etas:
 
     def _pairs(self, snapshot: Snapshot, language: str) -> tuple[list[str], list[str], list[str]]:
         """Returns captions, English captions of the same pictures, and the pictures."""
-        positions = snapshot.generation.positions
         first: dict[str, str] = {}
         for pair in self._catalog.pairs(language=language, split=Split.VALIDATION):
-            if pair.image_id in positions and pair.image_id not in snapshot.hidden:
-                first.setdefault(pair.image_id, pair.text)
+            first.setdefault(pair.image_id, pair.text)
+        first = {image_id: first[image_id] for image_id in snapshot.among(list(first))}
         english = self._catalog.captions_in(BASE_LANGUAGE, list(first))
         both = [image_id for image_id in first if image_id in english]
         both = both[:: max(1, -(-len(both) // MOST))]

@@ -97,9 +97,12 @@ def metadata(sent: Sent, request: Request, desk: AnyDesk) -> list[dict[str, Any]
     """Describes pictures by their numbers; those that there are not are left out."""
     asked = _read(MetadataRequest, sent)
     snapshot = desk.snapshot(_release(asked.indice_name))
-    by_number = {number_of(one): one for one in snapshot.generation.ids if one not in snapshot.hidden}
-    known = [(number, by_number[number]) for number in asked.ids if number in by_number]
-    return [{"id": number, "metadata": _described(desk.item(image), request)} for number, image in known]
+    known = [(number, snapshot.beginning(f"{number:0{_DIGITS}x}", 1)) for number in asked.ids]
+    return [
+        {"id": number, "metadata": _described(desk.item(image), request)}
+        for number, images in known
+        for image in images
+    ]
 
 
 def number_of(image_id: str) -> int:

@@ -293,11 +293,9 @@ def _compared(candidate: _Candidate, asked: _Asked, count: ShadowCount) -> Shado
 
 def _held(hits: tuple[Found, ...], sides: tuple[Snapshot, Snapshot]) -> list[str]:
     """Returns the first hits that both releases hold, and may show."""
-    held = [
-        hit.id
-        for hit in hits
-        if all(hit.id in one.generation.positions and hit.id not in one.hidden for one in sides)
-    ]
+    held = [hit.id for hit in hits]
+    for one in sides:
+        held = one.among(held)
     return held[:DEPTH]
 
 

@@ -126,11 +126,11 @@ def test_a_filter_gives_the_best_of_what_is_allowed(tmp_path: Path) -> None:
     generation = made(tmp_path / "g1", vectors)
     allowed = set(generation.ids[10:13]) | {"not in the gallery"}
 
-    scores, ids = generation.search(vectors[:1], 10, allowed_ids=allowed)
+    scores, ids = generation.search(vectors[:1], 10, allowed=generation.holding(allowed))
 
     assert set(ids[0]) == set(generation.ids[10:13])
     np.testing.assert_allclose(scores[0], -np.sort(-(vectors[:1] @ vectors[10:13].T)[0]), atol=1e-6)
-    assert generation.search(vectors[:2], 10, allowed_ids=[])[1] == [[], []]
+    assert generation.search(vectors[:2], 10, allowed=generation.holding([]))[1] == [[], []]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from index import faiss_index, kinds, segment
+from index import faiss_index, kinds
 from index.errors import FingerprintMismatch, GenerationDamaged
 from index.faiss_index import build
 from index.faiss_index import write as write_index
@@ -47,10 +47,11 @@ def grown(
 
 def alike(one: Generation, other: Generation, queries: Rows, allowed: Collection[str]) -> None:
     for asked in (queries[:1], queries):
-        for allowed_ids in (None, allowed):
+        for some in (None, allowed):
+            mine, theirs = (None if some is None else each.holding(some) for each in (one, other))
             for k in (1, 10, 1000):
-                scores, ids = one.search(asked, k, allowed_ids=allowed_ids)
-                expected, right = other.search(asked, k, allowed_ids=allowed_ids)
+                scores, ids = one.search(asked, k, allowed=mine)
+                expected, right = other.search(asked, k, allowed=theirs)
                 assert ids == right
                 np.testing.assert_array_equal(scores, expected)
     np.testing.assert_array_equal(one.vectors(other.ids), other.vectors(other.ids))
@@ -265,20 +266,40 @@ def test_a_generation_from_before_there_were_segments_opens_as_it_is_and_grows(t
     assert json.loads((tmp_path / "g2" / "manifest.json").read_text())["count"] == 28
 
 
-def test_a_filter_of_few_and_of_many_ids_allows_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ids_are_looked_up_in_all_segments_less_what_was_taken_out(tmp_path: Path) -> None:
     names, rows = image_ids(300), random_rows(300)
     first = grown(tmp_path / "a", None, dict(zip(names[:290], rows, strict=False)))
     later = grown(tmp_path / "b", first, dict(zip(names[290:], rows[290:], strict=True)), names[5:9])
-    for allowed in ([*names[:8], "of another home"], names[3:250]):
-        answers = []
-        for few in (1000, 0):
-            monkeypatch.setattr(segment, "FEW", few)
-            answers.append(later.search(rows[:9], 300, allowed_ids=allowed))
-        assert answers[0][1] == answers[1][1]
-        assert {*answers[0][1][0]} == {*allowed} & {*later.ids}
-        np.testing.assert_array_equal(answers[0][0], answers[1][0])
+    strange = "of another home, and longer than any id that is here " * 2
+    for some in ([*names[:8], strange, names[295]], names[3:295], []):
+        there = [one for one in some if one in {*later.ids}]
+        mask = later.holding(some)
+        assert later.among(some) == later.among(some, mask) == there
+        assert later.among(some, ~mask) == []
+        assert {*later.search(rows[:9], 300, allowed=mask)[1][0]} == {*there}
+        np.testing.assert_array_equal(np.flatnonzero(mask), np.sort(later.positions_of(there)))
+    assert set(later.positions_of([names[5], strange]).tolist()) == {-1}
+
+
+def test_ids_are_found_by_their_beginning(tmp_path: Path) -> None:
+    names = [f"{n:03x}{'f' * 5}" for n in range(0x40)]
+    rows = random_rows(len(names))
+    first = grown(tmp_path / "a", None, dict(zip(names[:32], rows, strict=False)))
+    later = grown(tmp_path / "b", first, dict(zip(names[32:], rows[32:], strict=True)), [names[1]])
+    assert later.beginning("00", 100) == [names[0], *names[2:16]]
+    assert later.beginning("0", 40) == [names[0], *names[2:41]]
+    assert later.beginning("00", 2, ~later.holding(names[:4])) == names[4:6]
+    assert later.beginning(names[40], 2) == [names[40]]
+    for text in ("1", names[1], names[40] + "0", "\xff"):
+        assert later.beginning(text, 2) == []
+
+
+def test_a_sample_is_spread_over_all_segments(tmp_path: Path) -> None:
+    names, rows = image_ids(300), random_rows(300)
+    first = grown(tmp_path / "a", None, dict(zip(names[:290], rows, strict=False)))
+    later = grown(tmp_path / "b", first, dict(zip(names[290:], rows[290:], strict=True)), names[5:9])
+    assert later.spread(100) == later.ids[::3]
+    assert later.spread(1000) == later.ids
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_held_out_captions_find_strong_hits_and_what_is_not_there_does_not(
         pair.text
         for split in (Split.TEST, Split.VALIDATION)
         for pair in workspace.catalog.pairs(language="en", split=split)
-        if pair.image_id in snapshot.generation.positions
+        if snapshot.among([pair.image_id])
     ]
     found = [_find(workspace, snapshot, text, language="en").relevance for text in captions]
     absent = [

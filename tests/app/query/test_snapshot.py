@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from sqlalchemy import delete
 
 from app.desk.errors import BadQuery, UnknownRelease
 from app.desk.hits import AUTO, SearchAnswer
@@ -25,6 +26,7 @@ from index.generation import load_generation
 from index.writing import write_generation
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
+from ingest.schema import captions, chunk_captions, chunk_images, images, writing
 from model_updates.encoder import Encoder
 from model_updates.language_profiles import base_profiles, table_of, taught_profiles
 from model_updates.photo.model import LANGUAGES
@@ -77,7 +79,7 @@ def test_only_allowed_pictures_come_back(workspace: Workspace) -> None:
 
     snapshot = Snapshot.load(workspace)
     query = encode(snapshot, Question.of("two red boats").terms, {}, AUTO)
-    found = ranked(snapshot, query.vectors, query.readings, 10, allowed)
+    found = ranked(snapshot, query.vectors, query.readings, 10, snapshot.holding(allowed))
 
     assert {hit.id for hit in found} == allowed
 
@@ -287,6 +289,20 @@ def test_an_unsure_query_is_read_in_each_likely_language_and_fused_by_its_odds(
     assert "both were searched" in answer.note
 
 
+def test_beside_an_older_catalog_what_that_does_not_know_is_hidden(
+    workspace: Workspace,
+) -> None:
+    known = workspace.catalog.gallery_ids()
+    assert workspace.catalog.gallery_size() == len(known)
+    assert not {*known} & {*workspace.catalog.outside_gallery()}
+    assert Snapshot.load(workspace).hidden == frozenset()
+    with writing(workspace.catalog._engine) as connection:
+        for table in (chunk_captions, captions, chunk_images):
+            connection.execute(delete(table))
+        connection.execute(delete(images).where(images.c.id.in_(known[:2])))
+    assert Snapshot.load(workspace).hidden == {*known[:2]}
+
+
 def test_deeper_answers_of_an_unsure_query_begin_like_shallow_ones(workspace: Workspace) -> None:
     snapshot = Snapshot.load(workspace)
     unsure = replace(
@@ -299,9 +315,9 @@ def test_deeper_answers_of_an_unsure_query_begin_like_shallow_ones(workspace: Wo
     for k in (1, 3, 10, 11, 24):
         assert [hit.id for hit in find(workspace, unsure, "taxi", k=k).hits] == whole[:k]
     query = encode(unsure, Question.of("taxi").terms, {}, AUTO)
-    assert ranked(unsure, query.vectors, query.readings, 5, []) == ()
-    few = whole[-3:]
-    assert [hit.id for hit in ranked(unsure, query.vectors, query.readings, 5, few)] == few
+    assert ranked(unsure, query.vectors, query.readings, 5, unsure.holding([])) == ()
+    few, rows = whole[-3:], unsure.holding(whole[-3:])
+    assert [hit.id for hit in ranked(unsure, query.vectors, query.readings, 5, rows)] == few
 
 
 def test_what_every_reading_finds_near_is_ahead_of_what_one_finds_nearer(

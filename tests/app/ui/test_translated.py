@@ -19,7 +19,7 @@ from app.home.workspace import Workspace
 from app.learning import going_live, release_words, standing
 from app.learning.held_pairs import decide
 from app.learning.inventory import held_rows, put_aside
-from app.query.filters import allowed
+from app.query.filters import given
 from app.query.parts import query_terms
 from app.ui import (
     compare_words,
@@ -97,7 +97,7 @@ def test_what_screens_and_engine_say_leaves_no_english_word(language: str) -> No
     refused = _refusals(
         lambda: query_terms("x" * 501, longest=500),
         lambda: query_terms('a "boat', longest=500),
-        lambda: allowed(SearchRequest(since="2026-02-01", until="2026-01-01"), None),  # type: ignore[arg-type]
+        lambda: given(SearchRequest(since="2026-02-01", until="2026-01-01"), None),  # type: ignore[arg-type]
         lambda: decode(b"no picture"),
     )
     for english in [*WORDS, *refused]:
