@@ -12,7 +12,7 @@ PINNED := --constraint constraints.txt
 # Its client is asked by a test; it wants an older numpy than ours, so it lies apart and without what it depends on.
 CLIP_RETRIEVAL := 2.45.0
 
-.PHONY: demo install test quick check docs constraints clean
+.PHONY: demo install test quick check docs constraints bench-peers clean
 
 demo: install
 	@$(BIN)/perennial demo
@@ -48,6 +48,10 @@ docs: .venv/test-installed
 	@$(BIN)/python docs/write_modules.py
 	@$(BIN)/python -m app.words.extraction
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+# Other programs beside Perennial, by turns; they are installed into build/peers, where nothing else looks.
+bench-peers: .venv/test-installed
+	@nice -n 10 $(BIN)/python benchmarks/peers.py $(PEERS)
 
 # Writes constraints.txt anew from pyproject.toml, for every platform and Python from 3.11 on. What is pinned stays
 # where it still fits; `make constraints UPGRADE=--upgrade` takes the newest of everything.

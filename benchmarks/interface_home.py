@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,34 +18,47 @@ from app.learning import adding, going_live, update_cycle
 from ingest.pair import Split
 from ingest.records import NewChunk, NewImage, Recorded
 from ingest.report import IntakeReport
+from model_updates.search_encoder import SearchEncoder
 
 _CHUNK = 10_000
 _THUMBNAILS = 32
 
 
-def make_home(folder: Path, pictures: int) -> Path:
+def make_home(folder: Path, pictures: int, given: np.ndarray | None = None, **encoder: str) -> Path:
     """Makes the home and returns where it lies.
 
     Args:
         folder: for it and nothing else.
         pictures: how many.
+        given: (pictures, dim) float32 vectors; None draws them.
+        encoder: `model` and `pretrained` as `init` takes them.
     """
     settings = load_settings(home=folder / "home")
-    update_cycle.initialise(settings)
+    update_cycle.initialise(settings, **encoder)
     with Workspace.open(settings) as workspace:
-        encoder = workspace.open_encoder(going_live.live_release(workspace)[1].version)
-        generator = np.random.default_rng(0)
-        # Around what texts give, so that queries have near and far pictures as in a real gallery.
-        middle = encoder.encode_texts(["two red boats on the beach", "a cat", "a house at night"])
+        opened = workspace.open_encoder(going_live.live_release(workspace)[1].version)
+        drawn = _drawn(opened) if given is None else given.__getitem__
         for start in range(0, pictures, _CHUNK):
             ids = [_id(n) for n in range(start, min(start + _CHUNK, pictures))]
-            spread = generator.normal(scale=0.08, size=(len(ids), encoder.dim))
-            rows = (middle[generator.integers(3, size=len(ids))] + spread).astype(np.float32)
+            rows = drawn(slice(start, start + len(ids)))
             workspace.blobs.put(_files(ids))
-            workspace.features.put(encoder.trunk_fingerprint(), "image", ids, rows)
+            workspace.features.put(opened.trunk_fingerprint(), "image", ids, rows)
             workspace.catalog.record_chunk(_chunk(start, ids), partial(_report, start, len(ids)))
         adding.extend_gallery(workspace, why="drawn vectors", by="benchmark")
     return settings.home
+
+
+def _drawn(encoder: SearchEncoder) -> Callable[[slice], np.ndarray]:
+    """Returns what draws rows around what texts give, so that queries have near and far pictures as in real life."""
+    generator = np.random.default_rng(0)
+    middle = encoder.encode_texts(["two red boats on the beach", "a cat", "a house at night"])
+
+    def draw(part: slice) -> np.ndarray:
+        count = part.stop - part.start
+        spread = generator.normal(scale=0.08, size=(count, encoder.dim))
+        return (middle[generator.integers(3, size=count)] + spread).astype(np.float32)
+
+    return draw
 
 
 def _id(number: int) -> str:

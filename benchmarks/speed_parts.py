@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import statistics
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import numpy as np
 import torch
 from PIL import Image
 from safetensors.torch import save_file
-from speed_timing import Measured, in_turn, timed
+from speed_timing import Measured, in_turn, photo, timed
 
 from app.home.manifest import ReleaseManifest
 from app.home.settings import Settings
@@ -112,7 +111,7 @@ def bulk_embedding(*, pictures: int, rounds: int) -> Measured:
     """Times embedding pictures from their files against the model alone on the same batches."""
     torch.manual_seed(0)
     encoder = wrap(build_model(ARCHITECTURE), ARCHITECTURE)
-    files = {f"{n}": _photo(n) for n in range(pictures)}
+    files = {f"{n}": photo(n) for n in range(pictures)}
 
     def load(image_id: str) -> Image.Image:
         return decode(files[image_id], DEFAULT_LIMITS).image
@@ -138,14 +137,6 @@ def bulk_embedding(*, pictures: int, rounds: int) -> Measured:
         f"{pictures / model_seconds:.1f} through the model alone; {pictures} JPEG pictures of 500 x 375, "
         f"batches of {IMAGE_BATCH}",
     )
-
-
-def _photo(seed: int) -> bytes:
-    """Returns a JPEG of the size that photographs on the web have, smooth enough to compress like one."""
-    noise = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(noise).resize((500, 375), Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=85)
-    return buffer.getvalue()
 
 
 def help_seconds(rounds: int) -> Measured:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import statistics
@@ -13,6 +14,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
 # A process starts with the peak of the one that it was forked from, so that a small one stands between.
@@ -96,3 +100,11 @@ def in_turn(calls: Sequence[Callable[[], object]], rounds: int) -> list[float]:
         for call, kept in zip(calls, times, strict=True):
             kept.append(timed(call))
     return [statistics.median(kept) for kept in times]
+
+
+def photo(seed: int) -> bytes:
+    """Returns a JPEG of the size that photographs on the web have, smooth enough to compress like one."""
+    noise = np.random.default_rng(seed).integers(0, 256, (12, 16, 3), dtype=np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(noise).resize((500, 375), Image.Resampling.BICUBIC).save(buffer, "JPEG", quality=85)
+    return buffer.getvalue()

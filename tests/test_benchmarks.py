@@ -325,3 +325,45 @@ def test_each_patch_of_a_painted_picture_has_eighty_features_of_its_own_and_no_o
     assert set(patch[18:27]) == {128}
     assert set(patch[27:36]) == {255}
     assert np.count_nonzero(laid_out) == 18
+
+
+def _beside(program: str, number: int, *, cpu: float, why: str | None = None) -> dict[str, Any]:
+    told = {"date": "2026-01-01", "busy": 0.5, "machine": "paper", "why": why}
+    took = {"wall": 2 * cpu, "cpu": cpu, "peak": 100.0}
+    return {"row": "search", "size": 10_000, "program": program, "round": number} | told | took
+
+
+def test_peers_are_set_beside_in_the_same_round_and_what_is_behind_says_why(
+    tmp_path: Path, module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peers = module("peers")
+    monkeypatch.setitem(peers.WHY, ("search", "processor time, s"), "it reads more")
+    kept = tmp_path / "peers.jsonl"
+    ours, theirs = (1.5, 4.0, 2.2), (1.0, 2.0, 2.0)
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        for record in (
+            _beside("Perennial", number, cpu=one),
+            _beside("rclip", number, cpu=other),
+            _beside("bare faiss", number, cpu=4.4),
+            _beside("clip-retrieval", number, cpu=0, why="it has no such command"),
+        ):
+            peers.note(kept, **record)
+    peers.note(kept, **_beside("rclip", 0, cpu=0.5))  # measured again: the last counts
+    peers.note(kept, row="left out", size=10**6, why="no room")
+    text = peers.page(peers.known(kept))
+    row = next(line for line in text.splitlines() if line.startswith("| processor time, s"))
+    assert row.endswith(
+        "| 2.20 | 2.00 | 4.40 | **behind rclip** by 2.00x (1.10–3.00) | ahead of bare faiss 2.00x (1.10–2.93) |"
+    )
+    assert "- processor time, s: it reads more." in text
+    assert "- clock, s: not looked into yet." in text
+    assert "clip-retrieval: it has no such command." in text
+    assert "Not measured: 1,000,000 vectors; no room." in text
+
+
+def test_many_clients_ask_different_texts_and_their_times_are_counted(module: Any) -> None:
+    bare = module("peers_bare")
+    texts: list[str] = []
+    said = bare.asked(texts.append, 3, 0.01)
+    assert len(set(texts)) == len(texts) == said["asked"] >= 3
+    assert 0 <= said["p50"] <= said["p99"]
