@@ -9,6 +9,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The exact versions that an install takes.
 PINNED := --constraint constraints.txt
 
+# Where there is a CUDA card, FAISS's GPU build takes the place of the other, which has the same name inside.
+FAISS = ! { command -v nvidia-smi && nvidia-smi; } >/dev/null 2>&1 || { $(PIP) install $(PINNED) --editable '.[learn,gpu]' && \
+	$(PIP) install $(PINNED) --force-reinstall --no-deps faiss-gpu; }
+
 # Its client is asked by a test; it wants an older numpy than ours, so it lies apart and without what it depends on.
 CLIP_RETRIEVAL := 2.45.0
 
@@ -44,7 +48,7 @@ check: test
 
 # Pages and catalogues that follow from the code, and the site made of the pages, in site/.
 docs: .venv/test-installed
-	@$(BIN)/perennial methods --markdown > docs/strategies.md.new && mv docs/strategies.md.new docs/strategies.md
+	@$(BIN)/python -m model_updates.strategy_pages
 	@$(BIN)/python docs/write_modules.py
 	@$(BIN)/python -m app.words.extraction
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
@@ -59,7 +63,7 @@ constraints: | .venv/pyvenv.cfg
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
 	$(BIN)/python -m venv "$$tools" && \
 	"$$tools/bin/python" -m pip --disable-pip-version-check --quiet install uv && \
-	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --extra dev --extra mcp --extra jxl --no-annotate $(UPGRADE) \
+	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --extra learn --extra dev --extra gpu --extra mcp --extra jxl --no-annotate $(UPGRADE) \
 		--custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml
 
 clean:
@@ -77,11 +81,13 @@ clean:
 # Editable, so that a change of the code needs no new installation; a change of these two files does.
 .venv/demo-installed: pyproject.toml constraints.txt | .venv/pyvenv.cfg
 	@echo "Installing Perennial and what it needs into .venv (once; some minutes) ..."
-	@$(PIP) install $(PINNED) --editable .
+	@$(PIP) install $(PINNED) --editable '.[learn]'
+	@$(FAISS)
 	@touch $@
 
 .venv/test-installed: pyproject.toml constraints.txt | .venv/pyvenv.cfg
 	@echo "Installing Perennial, its tools and what it needs into .venv (once; some minutes) ..."
-	@$(PIP) install $(PINNED) --editable '.[dev]'
+	@$(PIP) install $(PINNED) --editable '.[learn,dev]'
+	@$(FAISS)
 	@$(PIP) install --no-deps --upgrade --target .venv/clip-retrieval clip-retrieval==$(CLIP_RETRIEVAL)
 	@touch $@ .venv/demo-installed

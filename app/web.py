@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import socket
@@ -22,6 +21,7 @@ from app.home.workspace import Workspace
 from app.server.api import create_api
 from app.server.security import Passwords
 from app.server.serving import Serving
+from app.ui.start import start_gradio
 
 
 def create_app(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
@@ -31,7 +31,7 @@ def create_app(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
         serving: Made from an open workspace, which stays the caller's to close.
         passwords: Who may come in; None lets everybody in.
     """
-    # Gradio takes seconds to load, and looks at what `prepare_gradio` says: only those who build a server load it.
+    # Gradio takes seconds to load, and looks at what `start_gradio` says: only those who build a server load it.
     from app.ui.pages import mount_pages
 
     app = create_api(serving, passwords)
@@ -58,7 +58,7 @@ def serve(
     home = Home.open(settings.home)
     logs.configure(settings.log_level, home=home.root, to_stderr=True)
     with tempfile.TemporaryDirectory(prefix="screens-", dir=_upload_folder(home)) as uploads:
-        prepare_gradio(Path(uploads))
+        start_gradio(Path(uploads))
         with Workspace.open(settings) as workspace:
             serving = Serving(workspace)
             serving.folders.start()  # their pictures are read while the pages load, which takes as long
@@ -104,12 +104,6 @@ def server_options(app: FastAPI, host: str, port: int) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=5,
     )
-
-
-def prepare_gradio(uploads: Path) -> None:
-    """Tells Gradio where files that people choose on the screens may lie, and that it must not call home."""
-    os.environ["GRADIO_TEMP_DIR"] = str(uploads)
-    os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 
 
 def _upload_folder(home: Home) -> Path:

@@ -16,7 +16,7 @@
     ├── NoFusion              an encoder has no fusion encoder that could re-rank
     ├── TeacherMoved          a strategy changed an encoder that it may only look at
     ├── TrainingDiverged      a loss or a gradient stopped being finite
-    ├── NeedsTorch            what was asked for is done in torch, which is not installed
+    ├── NeedsLearning         what was asked for needs the packages that learning is done with
     └── VersionDamaged        a version folder whose files do not match its manifest
 """
 
@@ -85,5 +85,5 @@ class VersionDamaged(ModelUpdateError):
     """Raised when a version folder is incomplete or a file differs from its manifest."""
 
 
-class NeedsTorch(ModelUpdateError):
-    """What was asked for learns or opens an encoder in torch, which is not installed."""
+class NeedsLearning(ModelUpdateError):
+    """Raised when what was asked for needs torch and what comes with it, and it is not installed."""

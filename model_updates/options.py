@@ -1,12 +1,16 @@
 """Options of strategies from plain values: what a person typed or a request said, checked and converted."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from model_updates.errors import BadStrategyOption
-from model_updates.strategy import Strategy
+
+if TYPE_CHECKING:
+    from model_updates.strategy import Strategy
 
 
 def options_of(strategy: type[Strategy], given: Mapping[str, Any]) -> Any:

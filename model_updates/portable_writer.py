@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -98,23 +98,47 @@ def _is_known(insert: Insert) -> bool:
     )
 
 
+def require_same(folder: Path, encoder: Encoder) -> None:
+    """Compares the graphs of a version that came from elsewhere with its weights: both must give the same vectors.
+
+    Raises:
+        NotPortable: they do not, or what is said of them is not true.
+    """
+    said = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    true = json.loads(json.dumps(_facts(encoder)))
+    wrong = [name for name, value in true.items() if said.get(name) != value]
+    if wrong:
+        raise NotPortable(f"{FACTS} says something else of {', '.join(wrong)} than the weights do")
+    for part, route, fingerprint, made in _parts(encoder):
+        name = said["graphs"][part][route]
+        if said["prints"][name] != fingerprint:
+            raise NotPortable(f"{name} was written for other weights")
+        made().compare(folder / name)
+
+
 def _written(folder: Path, encoder: Encoder, before: Path | None) -> _Graphs:
     graphs = _Graphs(encoder, folder, before)
+    for part in _parts(encoder):
+        graphs.add(*part)
+    return graphs
+
+
+def _parts(encoder: Encoder) -> Iterator[tuple[str, str, str, Callable[[], TriedPart]]]:
+    """Yields each part that has a graph, its route, its fingerprint, and what makes it."""
     body = text_body_digest(encoder.model, encoder.architecture).hexdigest()
     own = {one.owner.name for one in encoder.inserts if one.tower == "text" and one.runs_in_tower}
     for language in sorted({SHARED, *own}):
         read = reading(encoder.inserts, "text", language)
         digest = extended(body, [one.digest() for one in read])
-        graphs.add(TEXT, language, digest, partial(text_part, encoder, read))
+        yield TEXT, language, digest, partial(text_part, encoder, read)
     for route in (BASE, *encoder.image_routes):
         seen = reading(encoder.inserts, "image", route)
         if route == BASE or any(one.runs_in_tower for one in seen):
             digest = encoder.trunk_fingerprint(route)
-            graphs.add(TRUNK, route, digest, partial(trunk_part, encoder, seen))
+            yield TRUNK, route, digest, partial(trunk_part, encoder, seen)
         if hasattr(encoder.model, "image_head") or any(not one.runs_in_tower for one in seen):
             digest = encoder.image_fingerprint(route)
-            graphs.add(HEAD, route, digest, partial(head_part, encoder, seen))
-    return graphs
+            yield HEAD, route, digest, partial(head_part, encoder, seen)
 
 
 @dataclass(frozen=True)
@@ -137,6 +161,10 @@ class TriedPart:
             NotPortable: onnxruntime cannot read it, or gives other numbers.
         """
         file.write_bytes(self.graph())
+        self.compare(file)
+
+    def compare(self, file: Path) -> None:
+        """Has all cases read by both engines; errors as `write`."""
         for case in self.cases:
             with torch.inference_mode():
                 ours = self.tower(*case.values()).float().cpu().numpy()

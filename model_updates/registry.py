@@ -9,20 +9,25 @@ A strategy is imported when somebody asks for it. Packages are looked at when so
 one that is not Perennial's own.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from model_updates.errors import StrategyRefused
-from model_updates.strategy import Strategy
+
+if TYPE_CHECKING:
+    from model_updates.strategy import Strategy
 
 GROUP = "perennial.strategies"
 NAME = re.compile(r"[a-z0-9]+([-+][a-z0-9]+)*")
 
 
-class Registry(Mapping[str, type[Strategy]]):
+class Registry(Mapping[str, "type[Strategy]"]):
     """Strategies by name: Perennial's `own` in their order (``module:Class``), then those of other packages by name."""
 
     def __init__(self, own: Mapping[str, str]) -> None:
@@ -32,6 +37,10 @@ class Registry(Mapping[str, type[Strategy]]):
     def own(self) -> dict[str, type[Strategy]]:
         """Returns Perennial's own strategies."""
         return {name: self[name] for name in self._own}
+
+    def brought(self) -> dict[str, type[Strategy]]:
+        """Returns those of other packages; nothing is loaded where there are none."""
+        return {name: self[name] for name in self._brought}
 
     def __getitem__(self, name: str) -> type[Strategy]:
         if name not in self._loaded:
@@ -79,6 +88,8 @@ def _loaded(entry: EntryPoint) -> type[Strategy]:
     Raises:
         StrategyRefused: it cannot be imported, is no strategy, or calls itself otherwise.
     """
+    from model_updates.strategy import Strategy  # and with it torch
+
     what = f"the strategy {entry.name!r} of {_origin(entry)}"
     try:
         kind = entry.load()

@@ -23,7 +23,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from enum import Enum
 from inspect import get_annotations
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
@@ -38,45 +37,10 @@ from model_updates.errors import NothingToLearn
 from model_updates.pair_sets import Batch, UpdateData
 from model_updates.pairs import Fold, TrainingPair
 from model_updates.prospect import Prospect
-
-
-class Family(Enum):
-    """Where a strategy stands in a list; the order here is the order there.
-
-    Attributes:
-        title: above its strategies.
-        common: what its strategies have in common, in a sentence.
-    """
-
-    BOUNDS = ("Bounds", "What the others are measured against: nothing protected, or everything at once.")
-    LANGUAGES = ("Languages", "The text side alone learns; the image tower stays bit-identical.")
-    HELD_WEIGHTS = ("Weights held back", "Weights that mattered before cost something to move.")
-    DISTILLATION = (
-        "An older encoder as teacher",
-        "What an older encoder says of a batch is to be said again.",
-    )
-    MEMORY = ("Old pairs replayed", "Pairs of earlier chunks are kept and trained on again.")
-    MERGING = ("Weights averaged", "Trained as ever; what is released lies between older and newer weights.")
-    MODULES = ("Prompts and adapters", "The towers stay as they are, or nearly; small modules in them learn.")
-    OURS = ("Our own", "What is new gets modules of its own, so that what is known cannot change.")
-
-    def __init__(self, title: str, common: str) -> None:
-        self.title = title
-        self.common = common
-
+from model_updates.strategy_facts import Family as Family
+from model_updates.strategy_facts import Replay as Replay
 
 AnyPart = TypeVar("AnyPart", bound="Part")
-
-
-class Replay(Enum):
-    """How the pairs of a strategy's memory reach its batches."""
-
-    NONE = "none"
-    """They do not; `take` hands them over and the strategy does what it likes."""
-    BESIDE = "beside"
-    """Every batch of the chunk is followed by as many pairs drawn from the memory (experience replay)."""
-    JOINED = "joined"
-    """They are part of the epoch, like pairs of the chunk."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import getpass
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,10 @@ from app.commands.options import argument, option
 from app.commands.starting import starting
 from app.commands.terminal import HomeOption, JsonOption, connected, server_of, settings_for, show
 from app.desk.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from app.home.commits import CommitRecord
+    from app.home.settings import Settings
 
 DEFAULT_MODEL = "perennial-photo"
 
@@ -42,15 +46,42 @@ def init(
             show_default=False,
         ),
     ] = "",
+    release: Annotated[
+        Path | None,
+        typer.Option(
+            help="Instead of a model: the encoder of a release, from a file that `export` wrote.",
+            show_default=False,
+        ),
+    ] = None,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Make a home with its first release.
 
-    The release has the encoder that `--model` names, and no picture yet.
+    The release has the encoder that `--model` or `--release` names, and no picture yet.
     """
     settings = settings_for(home)
     from app.home.folder import home_option
+
+    if release is None:
+        commit, lacks = _from_model(settings, model, pretrained, texts, languages)
+    else:
+        from app.learning.transfer import begin_with
+
+        commit, lacks = begin_with(settings, release), None
+    named = home_option(settings.home)
+    show(
+        is_json,
+        {"home": settings.home, **asdict(commit)},
+        f"{settings.home} is ready; release {commit.release} is live (commit {commit.number}).",
+        *filter(None, [lacks]),
+        f"Next: `perennial add PICTURES{named}`, then `perennial search WORDS{named}`.",
+    )
+
+
+def _from_model(
+    settings: Settings, model: str, pretrained: str | None, texts: str | None, languages: str
+) -> tuple[CommitRecord, str | None]:
     from app.learning.update_cycle import initialise
     from model_updates.available import lacking
     from model_updates.errors import UnknownModel
@@ -61,14 +92,7 @@ def init(
         )
     except UnknownModel as error:
         raise UnknownModel(f"{error}. `perennial models` lists what there is") from error
-    named = home_option(settings.home)
-    show(
-        is_json,
-        {"home": settings.home, **asdict(commit)},
-        f"{settings.home} is ready; release {commit.release} is live (commit {commit.number}).",
-        *filter(None, [lacking(model)]),
-        f"Next: `perennial add PICTURES{named}`, then `perennial search WORDS{named}`.",
-    )
+    return commit, lacking(model)
 
 
 def _tags(languages: str) -> tuple[str, ...]:

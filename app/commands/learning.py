@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -155,9 +155,6 @@ def _document(job: JobRecord) -> dict[str, Any]:
 def methods(
     name: Annotated[str | None, argument("Show this one alone, with its options.")] = None,
     is_json: JsonOption = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Write docs/strategies.md, without other packages.")
-    ] = False,
 ) -> None:
     """List the strategies, or show one.
 
@@ -165,21 +162,14 @@ def methods(
     """
     from app.words import strategies as strategy_words
     from model_updates.references import REFERENCES
-    from model_updates.strategies import STRATEGIES, strategy_named
-    from model_updates.strategy_pages import document, facts, strategies_page
+    from model_updates.strategy_pages import document, every_strategy, facts_named
 
-    if markdown:
-        typer.echo(strategies_page(STRATEGIES.own(), REFERENCES), nl=False)
-        return
     if name is not None:
-        kind = strategy_named(name)
-        show(is_json, facts(kind), *strategy_words.one(kind))
+        strategy = facts_named(name)
+        show(is_json, asdict(strategy), *strategy_words.one(strategy))
         return
-    show(
-        is_json,
-        document(STRATEGIES, REFERENCES),
-        *strategy_words.everything(STRATEGIES, REFERENCES),
-    )
+    strategies = every_strategy()
+    show(is_json, document(strategies, REFERENCES), *strategy_words.everything(strategies, REFERENCES))
 
 
 @verb

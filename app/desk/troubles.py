@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from app import DISTRIBUTION
 from app.desk.errors import (
     AppError,
     CaptionsNotReady,
@@ -34,9 +36,9 @@ from index import errors as index_errors
 from index.errors import IndexingError
 from ingest import errors as ingest_errors
 from ingest.errors import IngestError
-from ingest.sentence import Sentence, joined
+from ingest.sentence import Sentence, joined, phrase
 from model_updates import errors as learning_errors
-from model_updates.errors import ModelUpdateError
+from model_updates.errors import ModelUpdateError, NeedsLearning
 
 INVALID = "invalid_request"
 _Request = TypeVar("_Request", bound=BaseModel)
@@ -84,6 +86,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             ingest_errors.StoreMissing,
         ),
     ),
+    (501, (NeedsLearning,)),
     (507, (NoSpace, ingest_errors.StoreFull, ingest_errors.CatalogFull)),
     (
         500,
@@ -99,6 +102,11 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
         ),
     ),
 )
+# What the extra `learn` installs: it trains, and opens encoders that no graphs stand for.
+LEARNING = frozenset(
+    {"emoji", "onnx", "onnxscript", "open_clip", "peft", "pyarrow", "scipy", "stopwordsiso", "timm", "torch"}
+    | {"torchvision", "transformers"}
+)
 # Asked for wrongly, rather than failed; an `AppError` says that itself.
 _USAGE = (
     ingest_errors.BadOption,
@@ -108,6 +116,7 @@ _USAGE = (
     learning_errors.StrategyMisfit,
     learning_errors.ForeignTokenizer,
     learning_errors.UnknownModel,
+    NeedsLearning,
 )
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Of a request to a server; what follows is the field.
@@ -142,12 +151,44 @@ def explain(error: Exception) -> Trouble | None:
     """Returns what to tell about anything that was raised; None of an error that nobody foresaw."""
     if isinstance(error, OWN_ERRORS):
         return trouble_of(error)
+    if isinstance(error, ModuleNotFoundError) and (needed := needs_learning(error)) is not None:
+        return trouble_of(needed)
     if isinstance(error, OSError) and error.errno in _FULL:
         sentence = "The disk is full; nothing live has changed. Free some space and try again."
         return Trouble(sentence, "no_space", 507, 1)
     if isinstance(error, OSError) and error.filename is not None:
         return Trouble(f"{error.filename}: {error.strerror or error}.", "system_error", 500, 1)
     return None
+
+
+def needs_learning(error: ModuleNotFoundError) -> NeedsLearning | None:
+    """Returns what to say where a package of the extra `learn` is missing; None of any other package."""
+    name = (error.name or "").partition(".")[0]
+    if name not in LEARNING:
+        return None
+    return NeedsLearning(
+        phrase(
+            "This needs what learning is done with, and {name} is not installed here. To install it: {command}",
+            name=name,
+            command=f"pip install '{DISTRIBUTION}[learn]'",
+        )
+    )
+
+
+@contextmanager
+def saying_what_is_missing() -> Iterator[None]:
+    """Surrounds, or decorates, what learning is done with where it may not be installed.
+
+    Raises:
+        NeedsLearning: a package is missing; the sentence says how to install it.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        needed = needs_learning(error)
+        if needed is None:
+            raise
+        raise needed from error
 
 
 def request_of(kind: type[_Request], **fields: object) -> _Request:

@@ -70,7 +70,7 @@ def checksums(releases: ReleaseStore, *, every_byte: bool) -> Iterator[Diagnosis
 def fingerprints(workspace: Workspace) -> Iterator[Diagnosis]:
     """Compares what made the live vectors with the live encoder, and that with what its version says it is."""
     _, live = going_live.live_release(workspace)
-    encoder, generation = workspace.open_encoder(live.version), workspace.open_generation(live.generation)
+    encoder, generation = workspace.open_searcher(live.version), workspace.open_generation(live.generation)
     try:
         generation.require_made_by(encoder.image_fingerprint)
     except FingerprintMismatch as error:
@@ -159,7 +159,7 @@ def vectors(workspace: Workspace) -> Iterator[Diagnosis]:
 
 
 def _own_vectors(workspace: Workspace, live: ReleaseRecord, figures: dict[str, int]) -> Iterator[Diagnosis]:
-    encoder, generation = workspace.open_encoder(live.version), workspace.open_generation(live.generation)
+    encoder, generation = workspace.open_searcher(live.version), workspace.open_generation(live.generation)
     try:
         measured = gallery.require_own(workspace, generation, encoder)
     except ReleaseDamaged as error:

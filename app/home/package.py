@@ -22,7 +22,7 @@ from app.home.durable import FileSystem, explaining_full_disk, sha256_of, tempor
 
 MANIFEST = "export.json"
 FORMAT = 1
-_NAME = re.compile(r"(version|release)/[A-Za-z0-9][A-Za-z0-9._+-]{0,120}\.(safetensors|json|npz|md)")
+_NAME = re.compile(r"(version|release)/[A-Za-z0-9][A-Za-z0-9._+-]{0,120}\.(safetensors|json|npz|md|onnx)")
 _MOST_MEMBERS = 10_000  # 40 GB of weights
 _MANIFEST_BYTES = 1 << 24
 _BLOCK = 1 << 20

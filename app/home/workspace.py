@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
+from app.desk.troubles import saying_what_is_missing
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.store import ReleaseStore
@@ -17,7 +18,6 @@ from index.generation import Generation, load_generation
 from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
 from ingest.storage import Store
-from model_updates.errors import NeedsTorch
 from model_updates.portable_encoder import PortableEncoder, is_portable
 from model_updates.search_encoder import SearchEncoder
 from model_updates.version_files import read_manifest
@@ -145,16 +145,13 @@ class Workspace:
         return self.blobs.image(image_id)
 
 
+@saying_what_is_missing()
 def _in_torch() -> ModuleType:
     """Imports what opens a version in torch, which searching does without.
 
     Raises:
-        NeedsTorch: it is not installed; the sentence says how to install it.
+        NeedsLearning: it is not installed; the sentence says how to install it.
     """
-    try:
-        from model_updates import versions
-    except ModuleNotFoundError as error:
-        raise NeedsTorch(
-            f"This needs {error.name}, which is not installed here. Install Perennial with all its dependencies again."
-        ) from error
+    from model_updates import versions
+
     return versions

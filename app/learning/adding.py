@@ -130,9 +130,7 @@ def _publish_pictures(
     workspace: Workspace, record: ReleaseRecord, embedded: gallery.PublishedGeneration
 ) -> str:
     """Publishes a release of the same version with more pictures, and returns its id."""
-    figures = gallery.require_published(
-        workspace, embedded.generation, workspace.open_searcher(record.version), record
-    )
+    figures = gallery.require_published(workspace, embedded, workspace.open_searcher(record.version), record)
     return workspace.releases.publish_release(
         record.manifest.successor(
             record.id,

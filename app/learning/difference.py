@@ -42,7 +42,7 @@ def _read_differently(
     """Returns languages whose texts, and domains whose pictures, get other vectors."""
     if first.version == second.version:
         return set(), ()
-    a, b = (workspace.open_encoder(one.version) for one in (first, second))
+    a, b = (workspace.open_searcher(one.version) for one in (first, second))
     shared = set(first.manifest.languages) & set(second.manifest.languages)
     texts = {tag for tag in shared if a.text_fingerprint(tag) != b.text_fingerprint(tag)}
     domains = sorted({*a.image_routes, *b.image_routes})

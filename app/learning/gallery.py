@@ -54,6 +54,7 @@ class PublishedGeneration:
     generation: str  # its id
     mode: str  # how it got its vectors (`index.generation.MODES`)
     images_embedded: int  # pictures that went through the image tower for it
+    pictures: Sequence[str]  # that it was to hold; more may have been taken in while it was made
     moved: bool = False  # whether some route has another fingerprint than in the generation before, or is new
 
 
@@ -102,7 +103,7 @@ def embed_gallery(
     fresh = _fresh(previous, ids, routes, used)
     gone = set() if previous is None else set(previous.ids).difference(ids)
     if previous is not None and not fresh and not gone and previous.fingerprints == used:
-        return PublishedGeneration(previous.id, "none", 0)
+        return PublishedGeneration(previous.id, "none", 0, ids)
     grown, added = (previous, fresh) if _can_grow(workspace, previous, ids, fresh) else (None, ids)
     raw = image_features(
         encoder, added, workspace.load_image, workspace.features, routes=routes, progress=progress
@@ -125,7 +126,7 @@ def embed_gallery(
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return PublishedGeneration(
-        generation, mode, embedded_images, previous is None or previous.fingerprints != used
+        generation, mode, embedded_images, ids, previous is None or previous.fingerprints != used
     )
 
 
@@ -163,11 +164,11 @@ def _mode(previous: Generation | None, ids: Sequence[str], used: Mapping[str, st
 
 
 def require_published(
-    workspace: Workspace, generation: str, encoder: SearchEncoder, before: ReleaseRecord
+    workspace: Workspace, made: PublishedGeneration, encoder: SearchEncoder, before: ReleaseRecord
 ) -> dict[str, float]:
     """Runs the integrity gate (`require_own`) on what is to follow a release."""
-    opened, known = workspace.open_generation(generation), sound(workspace, before.generation)
-    return require_own(workspace, opened, encoder, workspace.catalog.gallery_ids(), known)
+    opened, known = workspace.open_generation(made.generation), sound(workspace, before.generation)
+    return require_own(workspace, opened, encoder, made.pictures, known)
 
 
 def require_own(

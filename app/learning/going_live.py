@@ -103,7 +103,7 @@ def evaluate(
     live = live_release(workspace)[1]
     record = live if release is None else workspace.releases.release(release).require_kept()
     slices = Yardstick(workspace, live).old(record.manifest.languages, views=views)
-    generation, encoder = workspace.open_generation(live.generation), workspace.open_encoder(record.version)
+    generation, encoder = workspace.open_generation(live.generation), workspace.open_searcher(record.version)
     side = side_of(workspace, encoder, record.manifest.languages, slices, generation)
     return measure_views(side, slices, workspace.load_image, workspace.features)
 
@@ -144,5 +144,5 @@ def before(workspace: Workspace, live: CommitRecord) -> str | None:
 
 def _open_cold(workspace: Workspace, record: ReleaseRecord) -> None:
     """Loads a release cold, as a server would, before anything points at it."""
-    encoder = workspace.open_encoder(record.version)
+    encoder = workspace.open_searcher(record.version)
     gallery.require_own(workspace, workspace.open_generation(record.generation), encoder)

@@ -43,7 +43,7 @@ def slice_moves(
     generation = workspace.open_generation(second.generation)
     sides = [
         side_of(
-            workspace, workspace.open_encoder(one.version), one.manifest.languages, [held_out], generation
+            workspace, workspace.open_searcher(one.version), one.manifest.languages, [held_out], generation
         )
         for one in (first, second)
     ]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.desk.jobs import Stage
-from app.desk.releases import SliceSummary
 from app.home.commits import CommitRecord, now
 from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseRecord
@@ -16,40 +15,17 @@ from app.learning import gallery
 from app.learning.gallery import PublishedGeneration
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell, UpdateOutcome
+from app.learning.quality import summaries
 from app.learning.training import training_json
 from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
-from model_updates.evaluation import SliceResult
 from model_updates.gate.report import GateReport
-from model_updates.measurement import Measured, Results
+from model_updates.measurement import Results
 from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
 
 SPARE_BYTES = 256 << 20
-
-
-def summaries(results: Mapping[Measured, SliceResult]) -> tuple[SliceSummary, ...]:
-    """Returns what a release's manifest says of each slice in each view.
-
-    Of a slice that is known and was taught more, what has more captions is told.
-    """
-    chosen: dict[tuple[str, str, str], SliceResult] = {}
-    for measured, result in sorted(results.items()):
-        key = (measured.key.language, measured.key.domain, str(measured.view))
-        if key not in chosen or len(result.text_ranks) > len(chosen[key].text_ranks):
-            chosen[key] = result
-    return tuple(
-        SliceSummary(
-            language=language,
-            domain=domain,
-            view=view,
-            images=result.groups,
-            captions=len(result.text_ranks),
-            recalls={name: round(value, 3) for name, value in result.recalls().items()},
-        )
-        for (language, domain, view), result in chosen.items()
-    )
 
 
 def bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
@@ -112,7 +88,7 @@ def publish_base(
     """Publishes the first release of a home, its gallery embedded by the base encoder, and returns its id."""
     embedded = gallery.embed_gallery(workspace, encoder, previous=None)
     opened = workspace.open_generation(embedded.generation)
-    gallery.require_own(workspace, opened, encoder, workspace.catalog.gallery_ids())
+    gallery.require_own(workspace, opened, encoder, embedded.pictures)
     return workspace.releases.publish_release(
         ReleaseManifest(
             version=version,
@@ -148,7 +124,7 @@ def publish_taught(
     """Publishes a candidate's release with its report, once its index is sound; returns the outcome with its id."""
     lesson, outcome, gate = judged.lesson, judged.outcome, judged.gate
     progress(Stage("index", phrase("checking generation {generation}", generation=embedded.generation)))
-    figures = gallery.require_published(workspace, embedded.generation, judged.candidate, record)
+    figures = gallery.require_published(workspace, embedded, judged.candidate, record)
     mode = embedded.mode if embedded.moved else "none"
     progress(Stage("release", phrase("publishing the release")))
     release = workspace.releases.publish_release(

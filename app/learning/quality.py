@@ -4,7 +4,7 @@ The figures are those that were measured when a release was made, so nothing is 
 go between two measurements; where their number differs, a change is also that of the pairs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from app.desk.errors import UsageProblem
@@ -14,8 +14,32 @@ from app.desk.verdicts import Coverage, Measure, QualityTable, SliceLine, Versio
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from ingest.pair import SliceKey, Split
-from model_updates.evaluation import View
+from model_updates.evaluation import SliceResult, View
+from model_updates.measurement import Measured
 from model_updates.recalls import MEAN, QUERY_METRICS, mean_text_recall
+
+
+def summaries(results: Mapping[Measured, SliceResult]) -> tuple[SliceSummary, ...]:
+    """Returns what a release's manifest says of each slice in each view.
+
+    Of a slice that is known and was taught more, what has more captions is told.
+    """
+    chosen: dict[tuple[str, str, str], SliceResult] = {}
+    for measured, result in sorted(results.items()):
+        key = (measured.key.language, measured.key.domain, str(measured.view))
+        if key not in chosen or len(result.text_ranks) > len(chosen[key].text_ranks):
+            chosen[key] = result
+    return tuple(
+        SliceSummary(
+            language=language,
+            domain=domain,
+            view=view,
+            images=result.groups,
+            captions=len(result.text_ranks),
+            recalls={name: round(value, 3) for name, value in result.recalls().items()},
+        )
+        for (language, domain, view), result in chosen.items()
+    )
 
 
 def quality_table(

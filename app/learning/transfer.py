@@ -8,29 +8,33 @@ What came in is a release like any other and not live: it can be compared, measu
 import json
 import shutil
 import uuid
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from app.desk.errors import PackageDamaged, ReleaseDamaged, UsageProblem
 from app.desk.jobs import Stage
 from app.desk.releases import Exported, Imported
-from app.home.commits import now
+from app.desk.troubles import saying_what_is_missing
+from app.home.commits import CommitRecord, now
 from app.home.durable import require_space, sha256_of
 from app.home.manifest import ReleaseManifest
 from app.home.package import place_of, read_package, write_package
 from app.home.published import MANIFEST
+from app.home.settings import Settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.outcomes import Tell, say_nothing
-from app.learning.publishing import summaries
+from app.learning.probes import write_probes
+from app.learning.quality import summaries
 from app.learning.yardstick import held_out, usable_chunks
 from ingest.sentence import phrase
-from model_updates.encoder import Encoder
-from model_updates.errors import ModelUpdateError
+from model_updates.errors import ModelUpdateError, NeedsLearning
 from model_updates.measurement import Measured, measure
-from model_updates.open_clip_folder import WEIGHTS, require_plain, write_open_clip_folder
-from model_updates.versions import load_version
+from model_updates.portable_encoder import PortableEncoder, is_portable
+from model_updates.search_encoder import SearchEncoder
+from model_updates.version_files import read_manifest
 
 REPORT, ORIGIN = "report.md", "origin.json"
 
@@ -65,6 +69,8 @@ def export_to_open_clip(workspace: Workspace, release: str, target: Path) -> Exp
         UnknownRelease, ReleaseDamaged, NotPlain, NoSpace: nothing was written.
         UsageProblem: something is there already, or the folder above it is not.
     """
+    from model_updates.open_clip_folder import WEIGHTS, require_plain, write_open_clip_folder
+
     record = workspace.releases.verify_release(release)
     require_new_folder(target)
     encoder = workspace.open_encoder(record.version)
@@ -101,25 +107,54 @@ def import_release(
         UsageProblem: this home has that encoder already.
         NoRelease, UpdateRunning, NoSpace: nothing was taken in.
     """
-    if not source.is_file():
-        raise UsageProblem(f"There is no file {source}; name one that `perennial export` wrote.")
-    require_space(workspace.home.root, 2 * source.stat().st_size)
-    staged = workspace.home.staging / f"import-{uuid.uuid4().hex}"
+    _require_file(source)
     with workspace.releases.updater_lock("importing a release"):
         live = going_live.live_release(workspace)[1]
-        staged.mkdir()
-        try:
-            progress(Stage("import", phrase("checking {name}", name=source.name)))
-            facts = read_package(source, staged, sha256=sha256)
-            came = _manifest_of(staged, source)
-            version = _publish(workspace, staged, source)
-            extras = {ORIGIN: (staged / "release" / MANIFEST).read_bytes()}
-            if (staged / "release" / REPORT).is_file():
-                extras[REPORT] = (staged / "release" / REPORT).read_bytes()
-        finally:
-            shutil.rmtree(staged, ignore_errors=True)
-        manifest = _embedded(workspace, version, came, live, progress)
-        release = workspace.releases.publish_release(manifest, extras)
+        return _taken_in(workspace, source, sha256, live, progress)
+
+
+def begin_with(
+    settings: Settings, source: Path, *, sha256: str | None = None, progress: Tell = say_nothing
+) -> CommitRecord:
+    """Makes a home whose first release is one of another home; a version with graphs needs no torch for it.
+
+    Raises:
+        PackageDamaged, NewerFormat: the file is not what an export wrote; the home has no release.
+        UsageProblem: there is no such file, or the home already has a release.
+    """
+    _require_file(source)
+    with Workspace.create(settings) as workspace, workspace.releases.updater_lock("making the home"):
+        if workspace.releases.standing().highest:
+            raise UsageProblem(f"{settings.home} already has releases; `perennial status` shows them.")
+        write_probes(workspace)
+        came = _taken_in(workspace, source, sha256, None, progress)
+        why = f"{came.origin} of another home"
+        return workspace.releases.commit(came.release, parent=None, reason="init", why=why, by="init")
+
+
+def _require_file(source: Path) -> None:
+    if not source.is_file():
+        raise UsageProblem(f"There is no file {source}; name one that `perennial export` wrote.")
+
+
+def _taken_in(
+    workspace: Workspace, source: Path, sha256: str | None, live: ReleaseRecord | None, progress: Tell
+) -> Imported:
+    require_space(workspace.home.root, 2 * source.stat().st_size)
+    staged = workspace.home.staging / f"import-{uuid.uuid4().hex}"
+    staged.mkdir()
+    try:
+        progress(Stage("import", phrase("checking {name}", name=source.name)))
+        facts = read_package(source, staged, sha256=sha256)
+        came = _manifest_of(staged, source)
+        version = _publish(workspace, staged, source)
+        extras = {ORIGIN: (staged / "release" / MANIFEST).read_bytes()}
+        if (staged / "release" / REPORT).is_file():
+            extras[REPORT] = (staged / "release" / REPORT).read_bytes()
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    manifest = _embedded(workspace, version, came, live, progress)
+    release = workspace.releases.publish_release(manifest, extras)
     return Imported(
         release, version, str(facts.get("release", "")), manifest.languages, manifest.images_embedded or 0
     )
@@ -136,12 +171,13 @@ def _manifest_of(staged: Path, source: Path) -> ReleaseManifest:
 def _publish(workspace: Workspace, staged: Path, source: Path) -> str:
     """Publishes the version in a package after its encoder was opened and is what it says."""
     try:
-        came = load_version(staged / "version")
+        encoder, said = _opened(staged / "version"), read_manifest(staged / "version")
+    except NeedsLearning:
+        raise
     except (ModelUpdateError, KeyError, TypeError, ValueError, OSError) as error:
         raise PackageDamaged(
             f"{source.name} is refused: its encoder cannot be opened here ({error})."
         ) from error
-    encoder, said = came.encoder, came.manifest
     if (said.get("image_fingerprint"), said.get("text_fingerprint")) != (
         encoder.image_fingerprint(),
         encoder.text_fingerprint(),
@@ -157,17 +193,34 @@ def _publish(workspace: Workspace, staged: Path, source: Path) -> str:
     return version
 
 
+def _opened(folder: Path) -> SearchEncoder:
+    """Opens a version that lies nowhere in the home yet.
+
+    Graphs that come along are compared with the weights, where torch is installed. Where it is not, they are all that
+    is ever read here, and the checksum of the package stands for them.
+    """
+    if is_portable(folder) and find_spec("torch") is None:
+        return PortableEncoder(folder)
+    with saying_what_is_missing():
+        from model_updates.portable_writer import require_same
+        from model_updates.versions import load_version
+    encoder = load_version(folder).encoder
+    if is_portable(folder):
+        require_same(folder, encoder)
+    return encoder
+
+
 def _embedded(
-    workspace: Workspace, version: str, came: ReleaseManifest, live: ReleaseRecord, progress: Tell
+    workspace: Workspace, version: str, came: ReleaseManifest, live: ReleaseRecord | None, progress: Tell
 ) -> ReleaseManifest:
     """Embeds this home's gallery with the encoder, measures it on this home's pairs, and says so."""
-    encoder = workspace.open_encoder(version)
-    previous = workspace.open_generation(live.generation)
+    encoder = workspace.open_searcher(version)
+    previous = None if live is None else workspace.open_generation(live.generation)
     progress(Stage("embed", phrase("embedding this home's gallery")))
     embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress)
-    figures = _sound(workspace, embedded.generation, encoder)
+    figures = _sound(workspace, embedded, encoder)
     progress(Stage("measure", phrase("measuring it on this home's held-out pairs")))
-    slices = held_out(workspace, came.languages, usable_chunks(workspace, live))
+    slices = held_out(workspace, came.languages, usable_chunks(workspace, *filter(None, [live])))
     results = measure(encoder, slices, workspace.load_image, workspace.features)
     here = {chunk.id for chunk in workspace.catalog.chunks()}
     return ReleaseManifest(
@@ -187,9 +240,11 @@ def _embedded(
     )
 
 
-def _sound(workspace: Workspace, name: str, encoder: Encoder) -> dict[str, float]:
-    generation = workspace.open_generation(name)
+def _sound(
+    workspace: Workspace, made: gallery.PublishedGeneration, encoder: SearchEncoder
+) -> dict[str, float]:
+    generation = workspace.open_generation(made.generation)
     try:
-        return gallery.require_own(workspace, generation, encoder, workspace.catalog.gallery_ids())
+        return gallery.require_own(workspace, generation, encoder, made.pictures)
     except ReleaseDamaged as error:
         raise PackageDamaged(f"The imported encoder makes no usable index: {error.message}.") from error

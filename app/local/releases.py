@@ -178,7 +178,7 @@ class Releases(Opened):
 
     def evaluate(self, release: str | None = None, probes: bool = False) -> Evaluated:
         from app.learning import going_live
-        from app.learning.publishing import summaries
+        from app.learning.quality import summaries
 
         record = self.store.release(release) if release else going_live.live_release(self.workspace)[1]
         found = summaries(going_live.evaluate(self.workspace, record.id))

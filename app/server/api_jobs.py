@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, UploadFile
@@ -24,8 +25,8 @@ from app.server.routes import shown
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES, JobRecord
 from model_updates.references import REFERENCES
-from model_updates.strategies import STRATEGIES, strategy_named
-from model_updates.strategy_pages import document, facts
+from model_updates.strategies import require_strategy
+from model_updates.strategy_pages import document, every_strategy, facts_named
 
 router = APIRouter(prefix="/v1")
 
@@ -102,7 +103,7 @@ def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothin
     if form.update:
         # What cannot be done later is refused now, before anything is taken in.
         if strategy is not None:
-            strategy_named(strategy)
+            require_strategy(strategy)
         worker.refuse_second_update(desk.installed)
         then = UpdateRequest(chunk="", strategy=strategy, by=desk.by)
     options = IntakeOptions(
@@ -121,13 +122,13 @@ def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothin
 @router.get("/strategies")
 def strategies(nothing: NoQuery) -> dict[str, Any]:
     """Lists the strategies that an update can name, family by family, and the references beside them."""
-    return document(STRATEGIES, REFERENCES)
+    return document(every_strategy(), REFERENCES)
 
 
 @router.get("/strategies/{name}")
 def strategy(name: str, nothing: NoQuery) -> dict[str, Any]:
     """Returns what a strategy trains, keeps and costs, and its options."""
-    return facts(strategy_named(name))
+    return asdict(facts_named(name))
 
 
 @router.post("/doctor", status_code=202)

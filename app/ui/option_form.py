@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 
 import gradio as gr
@@ -10,8 +9,7 @@ import gradio as gr
 from app.ui.access import Shown
 from app.ui.drawn import Markup, drawing, drawn, tag
 from app.ui.words import Words
-from model_updates.checked import explained
-from model_updates.strategies import strategy_named
+from model_updates.strategy_facts import StrategyFacts
 
 
 class OptionForm:
@@ -29,12 +27,10 @@ class OptionForm:
             "", label="Options", visible="hidden", interactive=True, elem_id="options-given"
         )
 
-    def of(self, name: str, say: Words) -> Shown:
+    def of(self, strategy: StrategyFacts, say: Words) -> Shown:
         """Returns the form of a strategy, as nobody has changed it."""
-        defaults, meanings = strategy_named(name).Options(), explained(strategy_named(name).Options)
         fields = [
-            _field(one.name, str(getattr(defaults, one.name)), meanings.get(one.name, ""))
-            for one in dataclasses.fields(defaults)
+            _field(name, str(default), strategy.meanings[name]) for name, default in strategy.options.items()
         ]
         nothing = tag("p", say("This strategy has no options."))
         return {self.drawn: drawn(tag("div", fields or nothing)), self.given: ""}

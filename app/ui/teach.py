@@ -17,7 +17,8 @@ from app.ui.words import Words
 from app.words import strategies as strategy_words
 from app.words.forecast import forecast_sentences
 from ingest.records import JobRecord
-from model_updates.strategies import DEFAULT_STRATEGY, STRATEGIES, strategy_named
+from model_updates.strategies import DEFAULT_STRATEGY
+from model_updates.strategy_pages import every_strategy, facts_named
 
 
 class TeachStep:
@@ -28,9 +29,8 @@ class TeachStep:
         self.access = access
         with gr.Row():
             with gr.Column(scale=3, min_width=300):
-                self.strategy = gr.Dropdown(
-                    strategy_words.menu(STRATEGIES), label="Strategy", elem_id="strategy"
-                )
+                menu = strategy_words.menu(every_strategy())
+                self.strategy = gr.Dropdown(menu, label="Strategy", elem_id="strategy")
                 self.explained = text("strategy-explained", "notice")
                 self.at_once = gr.Checkbox(
                     False,
@@ -72,7 +72,7 @@ class TeachStep:
     def chosen(self, visit: Visit, chunk: str) -> Shown:
         """Returns what the step shows of a chunk: the recommended strategy, explained."""
         name, foreseen = _foreseen(visit, StartUpdate(chunk=chunk))
-        menu = strategy_words.menu(STRATEGIES, recommended=name)
+        menu = strategy_words.menu(every_strategy(), recommended=name)
         return {
             self.strategy: gr.update(
                 choices=[(visit.say.said(label), one) for label, one in menu], value=name
@@ -108,13 +108,13 @@ class TeachStep:
         return self._described(name, foreseen, visit.say)
 
     def _described(self, name: str, foreseen: list[str], say: Words) -> Shown:
-        strategy = strategy_named(name)
+        strategy = facts_named(name)
         facts = "\n".join(
             f"- {say.said(what)}: {escaped(say.said(which))}" for what, which in strategy_words.said(strategy)
         )
         return {
             self.explained: "\n\n".join([escaped(say.said(strategy.summary)), *foreseen, facts]),
-            **self.options.of(name, say),
+            **self.options.of(strategy, say),
         }
 
 

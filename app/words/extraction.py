@@ -19,8 +19,8 @@ from babel.messages.pofile import read_po, write_po
 from app.home.settings import Settings, described
 from app.words import strategies as strategy_words
 from app.words.catalogue import BASE, FOLDER, HEADER, LANGUAGES
-from model_updates.strategies import STRATEGIES
-from model_updates.strategy_pages import by_family
+from model_updates.strategy_facts import by_family
+from model_updates.strategy_pages import every_strategy
 
 SOURCES = ("ingest", "index", "model_updates", "app")
 _MARKS = {"phrase", "Sentence", "template", "say", "label", "words_of"}
@@ -92,12 +92,10 @@ def described_texts() -> Iterator[tuple[str, str]]:
     """Returns what settings and strategies say of themselves, with the package that says it."""
     for setting in described(Settings()):
         yield setting.says, "app/home/settings.py"
-    for family, kinds in by_family(STRATEGIES):
-        for text in (family.title.lower(), *(kind.summary for kind in kinds)):
+    for family, ones in by_family(every_strategy().values()):
+        for text in (family.title.lower(), *(one.summary for one in ones)):
             yield text, "model_updates/strategies"
-        for text in dict.fromkeys(
-            text for kind in kinds for told in strategy_words.said(kind) for text in told
-        ):
+        for text in dict.fromkeys(text for one in ones for told in strategy_words.said(one) for text in told):
             yield text, "model_updates/strategies"
 
 

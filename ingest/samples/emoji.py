@@ -8,7 +8,6 @@ import os
 from functools import cache
 from pathlib import Path
 
-import emoji as emoji_package
 from PIL import Image, ImageDraw, ImageFont
 
 LANGUAGES: tuple[str, ...] = (
@@ -58,6 +57,8 @@ def emoji_names(language: str) -> dict[str, str]:
     """
     if language not in LANGUAGES:
         raise ValueError(f"emoji have no names in {language!r}; choose one of {', '.join(LANGUAGES)}")
+    import emoji as emoji_package  # the extra `learn` installs it
+
     emoji_package.config.load_language(language)
     names = {}
     for character, entry in emoji_package.EMOJI_DATA.items():

@@ -17,7 +17,6 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 FloatArray = NDArray[np.float64]
 
@@ -105,6 +104,8 @@ def posterior(estimate: float, error: float, *, center: float = 0.0, spread: flo
 
 def normal_tail(z: FloatArray | float) -> FloatArray:
     """Returns the chance that a standard normal number is above `z`."""
+    from scipy.special import ndtr  # judging learns; what was judged is read without
+
     return np.asarray(ndtr(-np.asarray(z, dtype=np.float64)))
 
 

@@ -3,9 +3,15 @@
 Other packages bring strategies by the entry points that `model_updates.registry` reads.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from model_updates.errors import UnknownStrategy
 from model_updates.registry import Registry
-from model_updates.strategy import Strategy
+
+if TYPE_CHECKING:
+    from model_updates.strategy import Strategy
 
 STRATEGIES = Registry(
     {
@@ -79,6 +85,15 @@ def strategy_named(name: str) -> type[Strategy]:
         UnknownStrategy: no strategy of that name; the text lists those there are.
         StrategyRefused: an installed package brings one that cannot be used.
     """
+    require_strategy(name)
+    return STRATEGIES[name]
+
+
+def require_strategy(name: str) -> None:
+    """Refuses a name that no strategy has, without loading one.
+
+    Raises:
+        UnknownStrategy: the text lists those there are.
+    """
     if name not in STRATEGIES:
         raise UnknownStrategy(f"there is no strategy {name!r}; choose one of: {', '.join(STRATEGIES)}")
-    return STRATEGIES[name]

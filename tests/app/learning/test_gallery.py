@@ -17,8 +17,9 @@ from app.learning.gallery import Vectors
 from index import kinds
 from index.generation import Generation
 from index.writing import write_generation
+from ingest.intake import IntakeOptions, ingest_source
 from model_updates.encoder import Encoder
-from tests.app.small_home import copy_of, small_home
+from tests.app.small_home import copy_of, sample_chunk, small_home
 
 
 @pytest.fixture
@@ -47,6 +48,26 @@ def test_a_sound_generation_passes_with_its_figures(workspace: Workspace) -> Non
         generation, encoder, wanted, lambda ids: gallery.embedded(workspace, encoder, ids)
     )
     assert (figures["coverage"], figures["agreement"]) == (1.0, 1.0)
+
+
+def test_what_is_taken_in_while_a_generation_is_made_waits_for_the_next(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    """A watched folder's job reads on while somebody else's pictures are made searchable."""
+    _, record = going_live.live_release(workspace)
+    encoder, before = live(workspace)
+
+    def take_in(name: str, first: int) -> None:
+        chunk = sample_chunk(tmp_path / name, pictures=3, first=first)
+        options = IntakeOptions()
+        ingest_source(chunk, catalog=workspace.catalog, blobs=workspace.blobs, options=options)
+
+    take_in("theirs.zip", 11)
+    made = gallery.embed_gallery(workspace, encoder, previous=before)
+    take_in("others.zip", 13)
+    assert gallery.require_published(workspace, made, encoder, record)["coverage"] == 1.0
+    held = workspace.open_generation(made.generation).ids
+    assert len(before.ids) < len(held) < len(workspace.catalog.gallery_ids())
 
 
 @pytest.mark.parametrize("kind", ["shuffled", "collapsed"])

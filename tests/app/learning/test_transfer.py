@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,13 @@ from typer.testing import CliRunner
 
 from app.commands.cli import app
 from app.desk.errors import PackageDamaged, UsageProblem
+from app.home.durable import sha256_of
+from app.home.package import write_package
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, update_cycle
 from app.learning.gallery import embed_gallery
-from app.learning.transfer import export_release, import_release
+from app.learning.transfer import begin_with, export_release, import_release
 from app.query.finder import Finder
 from app.query.question import Question
 from app.query.snapshot import Snapshot
@@ -33,7 +36,8 @@ def there(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
         with torch.no_grad():
             next(encoder.model.parameters()).mul_(1.01)
         folder = settings.home / "staging/version"
-        write_version(folder, encoder, {"strategy": "test", "root": "v1-00000000", "languages": ["en", "de"]})
+        facts = {"strategy": "test", "root": "v1-00000000", "languages": ["en", "de"]}
+        write_version(folder, encoder, facts, portable=True)
         version = workspace.releases.publish_version(folder)
     with Workspace.open(settings) as workspace:
         generation = embed_gallery(workspace, workspace.open_encoder(version), previous=None).generation
@@ -99,6 +103,45 @@ def test_a_package_that_was_changed_leaves_nothing_behind(
     with Workspace.open(here) as workspace, pytest.raises(PackageDamaged, match="refused"):
         import_release(workspace, sent.path)
     assert sorted(here.home.glob("*/*")) == before
+
+
+def test_graphs_that_give_other_vectors_than_the_weights_are_refused(
+    there: Settings, here: Settings, tmp_path: Path
+) -> None:
+    """Whoever packs them anew can make every checksum fit, but not the vectors."""
+    with Workspace.open(there) as workspace:
+        record = workspace.releases.release("r3")
+        other = workspace.home.versions / workspace.releases.release("r2").version
+        staged = Path(shutil.copytree(workspace.home.versions / record.version, tmp_path / "staged"))
+        (staged / "search-text.onnx").write_bytes((other / "search-text.onnx").read_bytes())
+        manifest = json.loads((staged / "manifest.json").read_bytes())
+        manifest["files"]["search-text.onnx"]["sha256"] = sha256_of(staged / "search-text.onnx")
+        (staged / "manifest.json").write_text(json.dumps(manifest))
+        files = {f"version/{name}": staged / name for name in ["manifest.json", *manifest["files"]]}
+        files |= {
+            f"release/{name}": record.folder / name for name in ("manifest.json", *record.manifest.files)
+        }
+        write_package(tmp_path / "forged.perennial", files, {"release": record.id})
+    with (
+        Workspace.open(here) as workspace,
+        pytest.raises(PackageDamaged, match=r"search-text.onnx gives other numbers than torch"),
+    ):
+        import_release(workspace, tmp_path / "forged.perennial")
+
+
+def test_a_home_can_begin_with_a_release_of_another(there: Settings, tmp_path: Path) -> None:
+    with Workspace.open(there) as workspace:
+        sent = export_release(workspace, "r3", tmp_path)
+        fingerprint = workspace.open_searcher(workspace.releases.release("r3").version).text_fingerprint()
+    new = load_settings(home=tmp_path / "new")
+    begun = begin_with(new, sent.path, sha256=sent.sha256)
+    with Workspace.open(new) as workspace:
+        live = going_live.live_release(workspace)[1]
+        assert (begun.release, begun.reason) == (live.id, "init")
+        assert workspace.open_searcher(live.version).text_fingerprint() == fingerprint
+        assert [one.domain for one in live.manifest.slices]
+    with pytest.raises(UsageProblem, match="already has releases"):
+        begin_with(new, sent.path)
 
 
 def test_the_verbs_say_what_to_do_next(there: Settings, tmp_path: Path) -> None:

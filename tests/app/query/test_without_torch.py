@@ -1,28 +1,29 @@
-"""A process that searches or takes pictures in loads no torch, nor what trains with it: they may be missing."""
+"""What searches, serves, takes in and compares needs nothing of the extra `learn`: all of it may be missing."""
 
 import os
+import re
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
+from app.desk.troubles import LEARNING
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import going_live, update_cycle
 from model_updates import versions
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
-WITHOUT = """
+# `import torch` fails then, and whoever only looks for it finds nothing.
+WITHOUT = f"""
 import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "torchvision", "open_clip", "timm", "transformers", "peft"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-sys.meta_path.insert(0, Missing())
+sys.modules.update(dict.fromkeys({sorted(LEARNING)}))
 import perennial
 sys.argv = ["perennial", *sys.argv[1:]]
 perennial.main()
@@ -75,4 +76,88 @@ def test_a_version_without_graphs_says_what_it_needs(tmp_path: Path, monkeypatch
         answer = run(workspace, "search", "two red boats")
     assert answer.returncode != 0
     assert "Traceback" not in answer.stderr
-    assert "needs torch, which is not installed here. Install Perennial" in answer.stderr
+    assert_says_how_to_install(answer)
+
+
+def assert_says_how_to_install(answer: subprocess.CompletedProcess[str]) -> None:
+    assert answer.returncode != 0
+    assert "Traceback" not in answer.stderr
+    said = " ".join(answer.stderr.split())
+    assert re.search(
+        r"(torch|open_clip) is not installed here\. To install it: pip install '[a-z-]+\[learn\]'", said
+    )
+
+
+def test_what_learns_says_how_to_install_what_it_needs(workspace: Workspace, tmp_path: Path) -> None:
+    assert (
+        run(workspace, "ingest", str(sample_chunk(tmp_path / "more.zip", pictures=5, first=7))).returncode
+        == 0
+    )
+    teaching = workspace.catalog.chunks()[-1].id
+    for asked in (["update", "--chunk", teaching], ["init", "--home", str(tmp_path / "other")], ["models"]):
+        assert_says_how_to_install(run(workspace, *asked))
+    assert not (tmp_path / "other").exists()
+
+
+def test_releases_are_compared_exported_taken_in_and_taken_back(workspace: Workspace, tmp_path: Path) -> None:
+    first = going_live.live_release(workspace)[1].id
+    assert (
+        run(workspace, "ingest", str(sample_chunk(tmp_path / "m.zip", pictures=5, first=7))).returncode == 0
+    )
+    second = going_live.live_release(workspace)[1].id
+    other, package = str(tmp_path / "other"), str(tmp_path / f"{second}.perennial")
+    for asked in (
+        ["compare", first, second, "two red boats"],
+        ["diff", first, second],
+        ["rollback", first],
+        ["promote", second],
+        ["evaluate"],
+        ["methods", "evergreen"],
+        ["doctor"],
+        ["export", second, "--to", package],
+        ["init", "--release", package, "--home", other],
+        ["ingest", str(tmp_path / "m.zip"), "--home", other],
+        ["search", "two red boats", "--home", other],
+    ):
+        answer = run(workspace, *asked)
+        assert answer.returncode == 0, (asked, answer.stdout, answer.stderr)
+    assert "rank" in answer.stdout
+
+
+def test_pages_and_rest_are_served(workspace: Workspace) -> None:
+    with served(workspace) as client:
+        found = client.post("/v1/search", json={"text": "two red boats"})
+        assert found.status_code == 200, found.text
+        assert found.json()["hits"]
+        assert client.get("/").status_code == client.get("/admin/").status_code == 200
+        assert client.get("/v1/strategies/evergreen").json()["meanings"]["batch_size"]
+        refused = client.post("/v1/updates", json={"chunk": workspace.catalog.chunks()[-1].id})
+        assert refused.status_code == 501, refused.text
+        assert "[learn]" in refused.json()["error"]
+
+
+@contextmanager
+def served(workspace: Workspace) -> Iterator[httpx.Client]:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-c", WITHOUT, "serve", "--port", str(port)]
+    with (
+        subprocess.Popen(
+            command, env=os.environ | {"PERENNIAL_HOME": str(workspace.settings.home)}
+        ) as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        try:
+            while not is_ready(client):
+                assert server.poll() is None
+                time.sleep(0.1)
+            yield client
+        finally:
+            server.terminate()
+
+
+def is_ready(client: httpx.Client) -> bool:
+    try:
+        return client.get("/readyz").status_code == 200
+    except httpx.TransportError:
+        return False

@@ -30,7 +30,8 @@ from app.learning import gallery
 from app.server.api import create_api
 from app.server.security import Passwords
 from app.server.serving import Serving
-from app.web import create_app, prepare_gradio, server_options
+from app.ui.start import start_gradio
+from app.web import create_app, server_options
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.records import JobRecord
 from ingest.samples.chunks import write_chunk
@@ -168,7 +169,7 @@ def served(
 
     Building the pages takes longer than all else that starts.
     """
-    prepare_gradio(_uploads())
+    start_gradio(_uploads())
     with Workspace.open(settings) as workspace, socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         serving = Serving(workspace)

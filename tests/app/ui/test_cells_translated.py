@@ -25,7 +25,7 @@ from ingest.feedback import CHOICES, THUMBS, FeedbackRecord
 from ingest.records import ChunkRecord, JobRecord
 from ingest.standing import STANDINGS
 from model_updates.gate.report import Verdict
-from model_updates.strategies import STRATEGIES
+from model_updates.strategy_pages import every_strategy
 from tests.app.server.served import make_home
 from tests.app.ui.seen import LANGUAGES, WHEN, Draw, left, table
 
@@ -127,9 +127,9 @@ def test_nearly_every_strategy_says_what_it_is_in_the_browsers_language(
 ) -> None:
     # A new strategy is told in English until somebody translates it; the count stands in the report of the run.
     say = Words(language)
-    told = {text for kind in STRATEGIES.values() for part in strategy_words.said(kind) for text in part}
-    told |= {kind.summary for kind in STRATEGIES.values()}
-    told |= {label for label, _ in strategy_words.menu(STRATEGIES, recommended="evergreen")}
+    told = {text for one in every_strategy().values() for part in strategy_words.said(one) for text in part}
+    told |= {one.summary for one in every_strategy().values()}
+    told |= {label for label, _ in strategy_words.menu(every_strategy(), recommended="evergreen")}
     assert len(told) > 100
     missing = [text for text in told if say.said(text) == text]
     record_property(f"texts of strategies that are in English in {language}", len(missing))
