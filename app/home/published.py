@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from app.desk.errors import ReleaseDamaged
 from app.home.durable import FileSystem, explaining_full_disk, fault, is_full, publish_folder, sha256_of
+from model_updates.version_files import SOUND
 
 JsonObject: TypeAlias = dict[str, object]
 MANIFEST = "manifest.json"
@@ -185,6 +186,5 @@ def _listed_files(manifest: JsonObject) -> Iterator[tuple[str, int | None, str |
 
 
 def _contents(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): sha256_of(path) for path in folder.rglob("*") if path.is_file()
-    }
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != SOUND)
+    return {path.relative_to(folder).as_posix(): sha256_of(path) for path in files}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from model_updates.portable_encoder import FACTS, PortableEncoder, is_portable
 from model_updates.portable_writer import head_part, text_part, trunk_part
 from model_updates.routes import BASE, quiet
 from model_updates.search_encoder import SearchEncoder
-from model_updates.version_files import read_manifest
+from model_updates.version_files import SOUND, read_manifest, verify
 from model_updates.versions import load_version, write_version
 from tests.model_updates.photographs import drawn_pictures, photo_encoder
 from tests.model_updates.tiny import draw, image_ids, make_strategy, teach, tiny_encoder, toy_pairs
@@ -178,6 +179,38 @@ def test_a_damaged_file_is_refused(version: Path, tmp_path: Path, name: str) -> 
     (folder / name).unlink()
     with pytest.raises(VersionDamaged, match=f"lacks {name}"):
         PortableEncoder(folder)
+
+
+def test_files_that_were_sound_are_read_again_once_they_change(version: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "v"
+    shutil.copytree(version, folder)
+    manifest = read_manifest(folder)
+    old = {name: [facts["sha256"]] for name, facts in manifest["files"].items()}
+    for name in old:
+        os.utime(folder / name, ns=(0, 0))  # what was written just now is not trusted by its time
+    verify(folder, manifest, list(old))
+    lied = {name: facts | {"sha256": "0"} for name, facts in manifest["files"].items()}
+    with pytest.raises(VersionDamaged, match="differs"):  # another manifest than the one that was compared
+        verify(folder, manifest | {"files": lied}, list(old))
+    data = bytearray((folder / FACTS).read_bytes())
+    data[0] ^= 1
+    (folder / FACTS).write_bytes(data)
+    os.utime(folder / FACTS, ns=(0, 0))
+    verify(folder, manifest, list(old))  # the time is as it was: only `doctor` finds it
+    os.utime(folder / FACTS, ns=(0, 1))
+    with pytest.raises(VersionDamaged, match=FACTS):
+        verify(folder, manifest, list(old))
+
+
+def test_files_written_a_moment_ago_are_read_each_time(version: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "v"
+    shutil.copytree(version, folder)
+    (folder / SOUND).unlink(missing_ok=True)
+    manifest = read_manifest(folder)
+    for name in manifest["files"]:
+        os.utime(folder / name)
+    verify(folder, manifest, list(manifest["files"]))
+    assert not (folder / SOUND).exists()
 
 
 @pytest.mark.parametrize("model", embedded_models())

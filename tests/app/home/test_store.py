@@ -11,6 +11,7 @@ from app.desk.errors import (
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseStore
+from model_updates.version_files import SOUND
 from tests.app.home.publishing import (
     UnsyncedFileSystem,
     current,
@@ -43,6 +44,7 @@ def test_a_promoted_release_is_current_and_says_where_it_comes_from(home: Home, 
 def test_the_same_content_published_again_keeps_its_id(home: Home, store: ReleaseStore) -> None:
     files = UnsyncedFileSystem()
     first = store.publish_version(stage(home, "version", "same", files))
+    (home.versions / first / SOUND).write_text("{}")  # no part of it
     again = store.publish_version(stage(home, "version", "same", files))
     other = store.publish_version(stage(home, "version", "other", files))
 
