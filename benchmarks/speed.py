@@ -1,6 +1,6 @@
 """Measures speed as ratios within one run and writes docs/results/speed.md.
 
-    python benchmarks/speed.py [--only query|bulk|update|swaps|help|rescan|changes|install|minute]
+    python benchmarks/speed.py [--only query|bulk|update|swaps|segments|help|rescan|changes|install|minute|searching]
 
 Absolute times say more about the machine than about the program; each ratio compares two things done by turns in the
 same process. What takes a process of its own is given with its processor time, which other work on the machine moves
@@ -25,13 +25,26 @@ from speed_folders import changed_folder, unchanged_folder
 from speed_minute import first_minute, installing
 from speed_parts import bulk_embedding, help_seconds, text_query
 from speed_segments import fifty_more
+from speed_server import searching
 from speed_swaps import swaps_under_load
 from speed_timing import ROOT, Measured
 from speed_update import text_only_update
 
 KEPT = ROOT / "benchmarks" / "results" / "speed.json"
 REPORT = ROOT / "docs" / "results" / "speed.md"
-PARTS = ("query", "bulk", "update", "swaps", "segments", "help", "rescan", "changes", "install", "minute")
+PARTS = (
+    "query",
+    "bulk",
+    "update",
+    "swaps",
+    "segments",
+    "help",
+    "rescan",
+    "changes",
+    "install",
+    "minute",
+    "searching",
+)
 
 
 def main() -> None:
@@ -59,7 +72,7 @@ def main() -> None:
 def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
     """Returns each part by its name; quick ones only show that they work."""
     few = 10 if quick else 1
-    slow = {} if quick else {"install": lambda: installing(folder)}
+    slow = {} if quick else {"install": lambda: installing(folder), "searching": lambda: searching(folder)}
     return slow | {
         "query": lambda: text_query(folder, vectors=100_000 // few, rounds=200 // few),
         "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=1 if quick else 3),
