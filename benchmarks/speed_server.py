@@ -91,7 +91,7 @@ def searching(work: Path, *, pictures: int = PICTURES, queries: int = QUERIES) -
         installed.figure,
         "see its table",
         holds and installed.holds,
-        f"{installed.what}: {installed.details}; `perennial-photo`, drawn noise for pictures, as many texts in English, "
+        f"{installed.what}: {installed.details}; `perennial-photo`, noise for pictures, as many texts in English, "
         "German and French, none asked twice, the language detected, one thread",
         tuple(steps),
     )
@@ -113,9 +113,7 @@ def _home(work: Path, pictures: int) -> Path:
 def _served(python: Path, home: Path, env: dict[str, str], queries: int) -> tuple[float, float, float]:
     """Returns processor seconds to ready, MB in the end, and milliseconds of the processor a query."""
     texts = [f"{colour} {thing} {n}" for n in range(4) for colour in _COLOURS for thing in _THINGS]
-    texts = [
-        text for pair in zip(texts, (f"{_OTHERS[n % 4]} {n}" for n in range(len(texts)))) for text in pair
-    ]
+    texts = [text for n, own in enumerate(texts) for text in (own, f"{_OTHERS[n % 4]} {n}")]
     with _server(python, home, env) as (process, client):
         ready = sum(process.cpu_times()[:2])
         for page in ("/", "/admin/"):
