@@ -55,7 +55,7 @@ def _add(workspace: Workspace, made: dict[str, Vectors]) -> int:
     made |= dict(zip(ids, rows, strict=True))
     staged = workspace.home.staging / "speed-generation"
     new = contents_of(ids, rows, {})
-    grow_generation(staged, before, new, fingerprints=before.fingerprints, mode="delta", factory="Flat")
+    grow_generation(staged, before, new, fingerprints=before.fingerprints, mode="delta", choice=before.choice)
     opened = workspace.open_generation(workspace.releases.publish_generation(staged))
     gallery.require_sound(opened, encoder, ids, lambda asked: np.stack([made[one] for one in asked]), before)
     facts = record.manifest.successor(record.id, generation=opened.id)

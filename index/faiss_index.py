@@ -1,10 +1,11 @@
 """Build, search, filter, read and write FAISS indexes; factory strings and tuning live here.
 
 Only kinds that give their vectors back are offered: fast-scan codes crash the process when asked for a
-row (faiss 1.15.1), and a filtered HNSW search finds nothing when few rows are allowed. So filters use
-FAISS's own selector where every row is scanned or most are allowed, and exact products over the allowed rows elsewhere.
+row (faiss 1.15.1), and a filtered HNSW search finds nothing when few rows are allowed. So filters use FAISS's own
+selector, HNSW exact products over the allowed rows unless they are most, and IVF more of its lists.
 """
 
+import math
 import threading
 from pathlib import Path
 from typing import TypeAlias
@@ -25,6 +26,7 @@ GPU_MOST_NEIGHBOURS = 2048
 IVF_LISTS_SHARE = 8
 HNSW_SEARCH_WIDTH = 64
 ROWS_PER_BLOCK = 16384
+COMPARED_IN_FULL = 0.1  # the share of an index in lists up to which all that a filter leaves is compared
 
 _read_limit = threading.Lock()
 
@@ -75,26 +77,30 @@ def search(
     if allowed is None:
         scores, positions = index.search(queries, k)
         return scores, positions
-    is_scanned = isinstance(index, faiss.IndexFlat | faiss.IndexScalarQuantizer)
-    if not is_scanned and 2 * np.count_nonzero(allowed) <= len(allowed):
-        return _search_rows(index, queries, k, np.flatnonzero(allowed))
+    few = int(np.count_nonzero(allowed))
+    if isinstance(index, faiss.IndexHNSW) and 2 * few <= len(allowed):
+        return search_rows(index, queries, k, np.flatnonzero(allowed))
     # Checkers see the generated signatures; at run time faiss wraps them to take arrays and keywords.
     selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[call-arg, arg-type, unused-ignore]
-    parameters = _parameters(index, selector)
+    parameters = _parameters(index, selector, few / len(allowed))
     scores, positions = index.search(queries, k, params=parameters)
     return scores, positions
 
 
-def _parameters(index: FaissIndex, selector: faiss.IDSelector) -> faiss.SearchParameters:
-    """Returns how an index searches with a selector; what is not named FAISS takes from its defaults."""
+def _parameters(index: FaissIndex, selector: faiss.IDSelector, share: float) -> faiss.SearchParameters:
+    """Returns how an index searches with a selector of a share; what is not named FAISS takes from its defaults."""
     if isinstance(index, faiss.IndexIVF):
-        return faiss.SearchParametersIVF(sel=selector, nprobe=index.nprobe)  # type: ignore[call-arg, unused-ignore]
+        # As many vectors are compared as without a filter; of few, all, which is exact.
+        lists = (
+            index.nlist if share <= COMPARED_IN_FULL else min(index.nlist, math.ceil(index.nprobe / share))
+        )
+        return faiss.SearchParametersIVF(sel=selector, nprobe=lists)  # type: ignore[call-arg, unused-ignore]
     if isinstance(index, faiss.IndexHNSW):
         return faiss.SearchParametersHNSW(sel=selector, efSearch=index.hnsw.efSearch)  # type: ignore[attr-defined, no-any-return, unused-ignore]
     return faiss.SearchParameters(sel=selector)  # type: ignore[call-arg, unused-ignore]
 
 
-def _search_rows(
+def search_rows(
     index: FaissIndex, queries: NDArray[np.float32], k: int, allowed: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Exact products over the allowed rows, a block at a time so that memory stays bounded."""

@@ -22,6 +22,7 @@ from index.errors import (
     ResultCountError,
     UnknownIds,
 )
+from index.kinds import Chosen
 from index.manifest import WHAT_TO_DO, Manifest, files_of, read_manifest, verify_files
 from index.segment import BASE, Contents, Segment, as_bytes, open_segment, unpack_ids
 from index.vectors import unit_rows
@@ -153,6 +154,13 @@ class Generation:
             rows = portion.rows[names != BASE]
             found |= zip(unpack_ids(portion.segment.ids[rows]), names[names != BASE].tolist(), strict=True)
         return found
+
+    @property
+    def choice(self) -> Chosen:
+        """The kind that it was to be of, and why; of one from before that was kept, that it was asked for."""
+        said = self.manifest.get("choice")
+        kind = str(self.manifest.get("factory"))
+        return Chosen(**said) if isinstance(said, dict) else Chosen(kind, "", len(self))
 
     def require_made_by(self, fingerprint_of: Callable[[str], str]) -> None:
         """Refuses an encoder that did not make this generation.

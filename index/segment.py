@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from index import faiss_index
 from index.errors import GenerationDamaged, UnknownIds
 from index.manifest import WHAT_TO_DO, Manifest, files_of, verify_files
+from index.tuning import build_tuned
 
 INDEX_FILE = "index.faiss"
 IDS_FILE = "ids.npy"
@@ -42,6 +43,11 @@ class Segment:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def kept(self) -> float:
+        """The share of what exact search finds that this finds, as it was measured when it was written."""
+        return float(self.facts.get("tuned", {}).get("kept", 1.0))
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
@@ -100,18 +106,27 @@ def file_names(number: int) -> tuple[str, str, str]:
     return names if number == 1 else tuple(name.replace(".", f"-{number}.") for name in names)  # type: ignore[return-value]
 
 
-def write_segment(folder: Path, number: int, contents: Contents, factory: str) -> dict[str, Any]:
-    """Writes the files of a segment and returns what a manifest says of it.
+def write_segment(
+    folder: Path,
+    number: int,
+    contents: Contents,
+    factory: str,
+    queries: NDArray[np.float32],
+    *,
+    is_asked: bool,
+) -> dict[str, Any]:
+    """Writes the files of a segment and returns what a manifest says of it; see `tuning.build_tuned`.
 
     Raises:
         UnknownFactory: The factory is not offered, or needs more vectors.
     """
     index_file, ids_file, routes_file = (folder / name for name in file_names(number))
-    faiss_index.write(faiss_index.build(contents.vectors, factory), index_file)
+    index, factory, tuned = build_tuned(contents.vectors, factory, queries, is_asked=is_asked)
+    faiss_index.write(index, index_file)
     names, numbers = np.unique(contents.routes, return_inverse=True)
     np.save(ids_file, contents.ids, allow_pickle=False)
     np.save(routes_file, numbers.astype(np.uint16), allow_pickle=False)
-    return {"number": number, "count": len(contents), "factory": factory, "routes": names.tolist()}
+    return {"number": number, "count": len(contents), "factory": factory, "routes": names.tolist(), **tuned}
 
 
 def open_segment(

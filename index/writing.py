@@ -8,24 +8,33 @@ taken out is written again without them.
 import os
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import faiss
 import numpy as np
 from numpy.typing import ArrayLike
 
-from index.errors import FingerprintMismatch, GenerationDamaged, UnknownFactory, VectorError
+from index.errors import FingerprintMismatch, GenerationDamaged, VectorError
 from index.generation import MODES, TAKEN_OUT_FILE, Generation, Portion
-from index.kinds import fitting
+from index.kinds import AUTO, Chosen, fitting, of_segment
 from index.manifest import KIND, SCHEMA, WHAT_TO_DO, Manifest, files_of, write_manifest
 from index.segment import BASE, Contents, file_names, pack_ids, unpack_ids, write_segment
+from index.tuning import Rows
 from index.vectors import unit_rows
 
 MOST_SEGMENTS = 8
 
+MOST_ASKED = 256  # of its own vectors, where nobody says what is asked
+
 _Group = list[Portion | Contents]  # what becomes one segment
+
+
+class _Making(NamedTuple):
+    kind: str  # of the whole generation
+    is_asked: bool  # whether a person asked for it
+    queries: Rows | None  # what an approximate segment is tuned on
 
 
 def write_generation(
@@ -63,7 +72,7 @@ def write_generation(
         contents_of(ids, vectors, routes or {}),
         fingerprints=made_by,
         mode=mode,
-        factory=factory,
+        choice=Chosen(factory, factory, len(ids)),
     )
 
 
@@ -82,13 +91,15 @@ def grow_generation(
     *,
     fingerprints: Mapping[str, str],
     mode: str,
-    factory: str,
+    choice: Chosen,
     taken_out: Collection[str] = (),
+    queries: Rows | None = None,
 ) -> Manifest:
     """Writes a generation that holds what another one does and something new, as `write_generation` does.
 
     It lies on the disk of the generation before. What is `taken_out` of that it lacks, and what is new replaces what is
-    there. `fingerprints` are by route, of what made all its vectors.
+    there. `fingerprints` are by route, of what made all its vectors. An approximate kind is tuned on `queries`,
+    (q, dim) float32 unit rows, or else on some of the vectors.
 
     Raises:
         FingerprintMismatch: What stays of the generation before was made by something else.
@@ -103,8 +114,9 @@ def grow_generation(
     groups = _grouped(kept, new)
     folder.mkdir(parents=True, exist_ok=True)
     count, dim = sum(len(piece) for group in groups for piece in group), new.vectors.shape[1]
-    kind = fitting(factory, count, dim)
-    facts, files, shared = _write_groups(folder, groups, before, kind)
+    kind = fitting(choice.kind, count, dim)
+    making = _Making(kind, choice.asked != AUTO, queries)
+    facts, files, shared = _write_groups(folder, groups, before, making)
     manifest: Manifest = {
         "schema": SCHEMA,
         "kind": KIND,
@@ -116,6 +128,7 @@ def grow_generation(
         "mode": mode,
         "factory": kind,
         "faiss": faiss.__version__,
+        "choice": asdict(choice),
     }
     return write_manifest(folder, manifest, files, shared)
 
@@ -152,7 +165,7 @@ def _grouped(kept: Sequence[Portion], new: Contents) -> list[_Group]:
 
 
 def _write_groups(
-    folder: Path, groups: Sequence[_Group], before: Generation | None, factory: str
+    folder: Path, groups: Sequence[_Group], before: Generation | None, making: _Making
 ) -> tuple[list[dict[str, Any]], list[str], dict[str, object]]:
     """Writes or links each segment; returns what a manifest says of them, the files written, and those linked."""
     facts: list[dict[str, Any]] = []
@@ -169,14 +182,17 @@ def _write_groups(
         else:
             number += 1
             contents = _joined(group)
-            try:
-                facts.append(
-                    write_segment(folder, number, contents, fitting(factory, *contents.vectors.shape))
+            asked, kind = making.queries, making.kind
+            facts.append(
+                write_segment(
+                    folder,
+                    number,
+                    contents,
+                    kind if before is None else of_segment(kind, len(contents)),
+                    contents.vectors[:MOST_ASKED] if asked is None else asked,
+                    is_asked=making.is_asked,
                 )
-            except UnknownFactory:
-                if before is None:
-                    raise
-                facts.append(write_segment(folder, number, contents, "Flat"))  # too few for its lists
+            )
             files += file_names(number)
         start += facts[-1]["count"]
     np.save(folder / TAKEN_OUT_FILE, np.concatenate(out), allow_pickle=False)

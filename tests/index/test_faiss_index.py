@@ -34,7 +34,7 @@ def test_every_offered_kind_builds_survives_disk_and_gives_its_vectors_back(
 
 
 @pytest.mark.parametrize("factory", EVERY_KIND)
-@pytest.mark.parametrize("count", [1, 3, 400])
+@pytest.mark.parametrize("count", [1, 3, 80])
 def test_a_filter_returns_the_best_of_the_allowed_for_every_kind(
     vectors: NDArray[np.float32], factory: str, count: int
 ) -> None:

@@ -39,7 +39,7 @@ def grown(
         contents_of(list(new), rows, {}),
         fingerprints={"": TOWER},
         mode="delta",
-        factory=factory,
+        choice=kinds.Chosen(factory),
         taken_out=taken_out,
     )
     return load_generation(folder)
@@ -198,20 +198,21 @@ def test_what_was_taken_out_of_an_approximate_segment_is_never_found(
 def test_routes_stay_with_their_pictures_and_what_made_them_is_compared(tmp_path: Path) -> None:
     names, rows = image_ids(4), random_rows(4)
     prints = {"": TOWER, "ink": "1" * 64, "line": "2" * 64}
-    said = {"mode": "delta", "factory": "Flat"}
+    flat = kinds.Chosen("Flat")
     first = contents_of(names[:3], rows[:3], {names[0]: "ink", names[1]: "line"})
-    grow_generation(tmp_path / "a", None, first, fingerprints=prints, **said)
+    grow_generation(tmp_path / "a", None, first, fingerprints=prints, mode="delta", choice=flat)
     before = load_generation(tmp_path / "a")
     moved = contents_of([names[1], names[3]], rows[2:], {names[1]: "ink"})
-    grow_generation(tmp_path / "b", before, moved, fingerprints=prints, **said)
+    grow_generation(tmp_path / "b", before, moved, fingerprints=prints, mode="delta", choice=flat)
     after = load_generation(tmp_path / "b")
     assert after.routes == {names[0]: "ink", names[1]: "ink"}
     assert after.fingerprints == {"": TOWER, "ink": "1" * 64}, "nothing takes the other route any more"
     assert after.ids == [names[0], names[2], names[1], names[3]]
+    prints["ink"] = "3" * 64
     with pytest.raises(
         FingerprintMismatch, match="'ink' pictures were made by 111111111111, not by 333333333333"
     ):
-        grow_generation(tmp_path / "c", before, moved, fingerprints=prints | {"ink": "3" * 64}, **said)
+        grow_generation(tmp_path / "c", before, moved, fingerprints=prints, mode="delta", choice=flat)
 
 
 def test_a_generation_from_before_there_were_segments_opens_as_it_is_and_grows(tmp_path: Path) -> None:
@@ -243,8 +244,9 @@ def test_a_generation_from_before_there_were_segments_opens_as_it_is_and_grows(t
     assert (opened.ids, opened.routes) == (names[:20], {names[0]: "ink"})
     prints = {"": TOWER, "ink": "1" * 64}
     new = contents_of(names[20:], rows[20:], {})
+    out = names[1:3]
     grow_generation(
-        tmp_path / "g2", opened, new, fingerprints=prints, mode="delta", factory="Flat", taken_out=names[1:3]
+        tmp_path / "g2", opened, new, fingerprints=prints, mode="delta", choice=opened.choice, taken_out=out
     )
     later = load_generation(tmp_path / "g2")
 
@@ -308,6 +310,9 @@ def test_a_sample_is_spread_over_all_segments(tmp_path: Path) -> None:
         ("auto", 9_999, "Flat"),
         ("auto", 195_312, "Flat"),
         ("auto", 195_313, "SQfp16"),
+        ("auto", 546_875, "SQfp16"),
+        ("auto", 546_876, "IVF1024,SQfp16"),
+        ("auto", 10**6, "IVF1024,SQfp16"),
         ("HNSW32", 9_999, "Flat"),
         ("HNSW32", 10_000, "HNSW32"),
         ("Flat", 10**7, "Flat"),
@@ -315,3 +320,17 @@ def test_a_sample_is_spread_over_all_segments(tmp_path: Path) -> None:
 )
 def test_the_kind_of_index_suits_the_number_of_vectors(factory: str, count: int, kind: str) -> None:
     assert kinds.fitting(factory, count, 512) == kind
+
+
+@pytest.mark.parametrize(("count", "holds"), [(499, False), (500, True), (1_999, True), (2_000, False)])
+def test_a_kind_is_chosen_again_when_vectors_have_doubled_or_halved(count: int, holds: bool) -> None:
+    choice = kinds.Chosen("SQfp16", "auto", 1_000)
+    assert choice.holds("auto", count) is holds
+    assert not choice.holds("Flat", count)
+
+
+def test_few_vectors_of_a_generation_in_lists_have_none() -> None:
+    kind = "IVF1024,SQfp16"
+    found = [kinds.of_segment(kind, count) for count in (9_999, 10_000, 39 * 1024 - 1, 39 * 1024)]
+    assert found == ["Flat", "SQfp16", "SQfp16", kind]
+    assert kinds.of_segment("HNSW32", 10_000) == "HNSW32"

@@ -14,7 +14,7 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.gallery import Vectors
-from index import kinds
+from index import kinds, tuning
 from index.generation import Generation
 from index.writing import write_generation
 from ingest.intake import IntakeOptions, ingest_source
@@ -109,10 +109,15 @@ def test_a_gallery_that_grows_large_is_kept_in_half_the_room(
 ) -> None:
     encoder, before = live(workspace)
     monkeypatch.setattr(kinds, "EXACT_BELOW", 10)
-    monkeypatch.setattr(kinds, "HALVED_FROM", len(before) * before.dim)
+    # Slow is what lies between the time that all take with all their bits and with half of them.
+    monkeypatch.setattr(tuning, "QUICK_ANYWHERE", 0)
+    monkeypatch.setattr(kinds, "SLOW", (len(before) - 0.5) * before.dim / tuning.speeds(before.dim).flat)
+    own = workspace.settings
+    workspace.settings = own.model_copy(update={"index": "Flat"})
     workspace.catalog.withheld.take_out(before.ids[:1], why="test", by="test")
     small = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=before).generation)
     assert (small.manifest["factory"], small.portions[0].segment) == ("Flat", before.portions[0].segment)
+    workspace.settings = own
     workspace.catalog.withheld.put_back(before.ids[:1])
     large = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=small).generation)
     assert (large.manifest["factory"], large.ids) == ("SQfp16", before.ids)
