@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -40,14 +41,9 @@ class WithImageForwards(LanguageTables):
 
 def text_only_update(*, pairs: int) -> Measured:
     """Compares an epoch without image forwards to one with them, and to what the towers' own times allow."""
-    drawn = list(scenes.all_scenes())[:pairs]
-    pictures = {str(n): scenes.draw(scene, style="flat", seed=n) for n, scene in enumerate(drawn)}
-    lesson = tuple(
-        TrainingPair(str(n), scenes.caption(scene, "de"), "de", "drawn", scenes.caption(scene, "en"))
-        for n, scene in enumerate(drawn)
-    )
-    text_only = _epoch_seconds(LanguageTables, lesson, pictures)
-    with_images = _epoch_seconds(WithImageForwards, lesson, pictures)
+    lesson, pictures = drawn_lesson(pairs)
+    text_only = epoch_seconds(LanguageTables, lesson, pictures)
+    with_images = epoch_seconds(WithImageForwards, lesson, pictures)
     image_seconds, text_seconds = _tower_seconds(text_only.encoder, lesson, pictures)
     reached = with_images.seconds / text_only.seconds
     allowed = (image_seconds + text_seconds) / text_seconds
@@ -63,26 +59,49 @@ def text_only_update(*, pairs: int) -> Measured:
     )
 
 
+def drawn_lesson(pairs: int) -> tuple[tuple[TrainingPair, ...], dict[str, Image.Image]]:
+    """Returns pairs of German captions with English ones beside them, and their pictures."""
+    drawn = list(scenes.all_scenes())[:pairs]
+    pictures = {str(n): scenes.draw(scene, style="flat", seed=n) for n, scene in enumerate(drawn)}
+    lesson = tuple(
+        TrainingPair(str(n), scenes.caption(scene, "de"), "de", "drawn", scenes.caption(scene, "en"))
+        for n, scene in enumerate(drawn)
+    )
+    return lesson, pictures
+
+
 @dataclass(frozen=True)
-class _Epoch:
+class Epoch:
+    """What one epoch cost, and the encoder that it has taught."""
+
     seconds: float
     image_forwards: int
     encoder: Encoder
 
 
-def _epoch_seconds(
-    kind: type[Strategy], lesson: tuple[TrainingPair, ...], pictures: dict[str, Image.Image]
-) -> _Epoch:
+def epoch_seconds(
+    kind: type[Strategy],
+    lesson: tuple[TrainingPair, ...],
+    pictures: dict[str, Image.Image],
+    opened: Callable[[], Encoder] = open_encoder,
+    **options: int,
+) -> Epoch:
     """Returns the cost of one epoch: a run of three epochs less a run of one, so that preparing drops out."""
-    (one, _), (three, encoder) = (_train(kind, lesson, pictures, epochs) for epochs in (1, 3))
-    return _Epoch((three.seconds - one.seconds) / 2, three.image_forwards, encoder)
+    (one, _), (three, encoder) = (
+        _train(kind, lesson, pictures, opened, options | {"epochs": epochs}) for epochs in (1, 3)
+    )
+    return Epoch((three.seconds - one.seconds) / 2, three.image_forwards, encoder)
 
 
 def _train(
-    kind: type[Strategy], lesson: tuple[TrainingPair, ...], pictures: dict[str, Image.Image], epochs: int
+    kind: type[Strategy],
+    lesson: tuple[TrainingPair, ...],
+    pictures: dict[str, Image.Image],
+    opened: Callable[[], Encoder],
+    options: dict[str, int],
 ) -> tuple[TrainingReport, Encoder]:
-    base, candidate = open_encoder(), open_encoder()
-    strategy = kind(options_of(kind, {"epochs": epochs}))
+    base, candidate = opened(), opened()
+    strategy = kind(options_of(kind, options))
     context = UpdateContext(
         encoder=candidate,
         pairs=lesson,

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from model_updates.opening import open_encoder
+
 BENCHMARKS = Path(__file__).resolve().parent.parent / "benchmarks"
 
 
@@ -367,3 +369,25 @@ def test_many_clients_ask_different_texts_and_their_times_are_counted(module: An
     said = bare.asked(texts.append, 3, 0.01)
     assert len(set(texts)) == len(texts) == said["asked"] >= 3
     assert 0 <= said["p50"] <= said["p99"]
+
+
+def test_without_a_card_the_measurement_of_one_says_so(
+    module: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gpu = module("gpu")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("sys.argv", ["gpu.py"])
+    gpu.main()
+    assert capsys.readouterr().out == f"{gpu.NO_CARD}\n"
+
+
+def test_a_batch_costs_what_its_pictures_do(module: Any) -> None:
+    gpu, encoder = module("gpu"), open_encoder("perennial-tiny")
+    two, four = (gpu.operations(encoder, batch) for batch in (2, 4))
+    assert 0 < two == four / 2
+
+
+@pytest.mark.gpu
+def test_training_uses_half_of_a_card(module: Any) -> None:
+    measured = module("gpu").share_of_the_card(pairs=2048, batch=256)
+    assert measured.holds, measured.details
