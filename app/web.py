@@ -19,6 +19,7 @@ from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.server.api import create_api
+from app.server.own_socket import own_socket
 from app.server.security import Passwords
 from app.server.serving import Serving
 from app.ui.start import start_gradio
@@ -67,7 +68,8 @@ def serve(
             # Who signs people in must be seen at its own address, not at the one that it forwards for.
             options.proxy_headers = settings.proxy_user_header is None
             server = _Server(options, on_ready)
-            server.run([listener])
+            with own_socket(home, settings) as own:
+                server.run([listener, *own])
             if server.is_interrupted:  # asyncio drops that when the server has ended before it was told
                 raise KeyboardInterrupt
 

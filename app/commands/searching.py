@@ -131,9 +131,10 @@ def search(desk: Desk, asked: SearchOptions) -> Shown:
         raise UsageProblem("Only a query that is one text can be pinned.")
     same = request.model_copy(update={"release": answer.release})
     shown = answer_parts(answer)
-    for file, made in ((asked.zip, desk.results_archive), (asked.csv, desk.results_table)):
+    for file, made in ((asked.zip, "results_archive"), (asked.csv, "results_table")):
         if file is not None:
-            shown.append(f"What was found is in {file} ({size(file.write_bytes(made(same)))}).")
+            written = size(file.write_bytes(getattr(desk, made)(same)))
+            shown.append(f"What was found is in {file} ({written}).")
     if asked.pin:
         shown.append(_pinned(desk, answer))
     return (answer, _paths(answer, asked)) if asked.paths or asked.null else (answer, *shown)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -57,12 +57,10 @@ def desk_for(context: typer.Context, home: Path | None) -> Iterator[Desk]:
     """
     url = server_of(context)
     if url is None:
-        from app.local.at_home import AtHome
+        from app.commands.beside import Beside
 
-        settings = settings_for(home)
-        with AtHome(settings, by=who()) as desk:
-            _ = desk.home  # refuses at once, before the heavy imports
-            yield desk
+        with Beside(settings_for(home), by=who()) as desk:  # refuses at once, before the heavy imports
+            yield cast("Desk", desk)
         return
     if home is not None:
         raise UsageProblem("--server works on a server and --home on a folder of this machine; name one.")

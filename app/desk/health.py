@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import computed_field
 
-from app.desk.releases import SliceSummary
+from app.desk.slices import SliceSummary
 from ingest.records import ChunkRecord, JobRecord
 from ingest.sentence import phrase
 

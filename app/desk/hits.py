@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from app.desk.fields import Strict
-from app.desk.releases import SliceSummary
+from app.desk.slices import SliceSummary
 from ingest.sentence import phrase
 
 AUTO = "auto"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
+from app import DISTRIBUTION
 from app.desk.errors import HomeDamaged, NewerFormat, NoHome, UsageProblem
 from app.home import durable
-from app.home.settings import load_settings
+from app.home.settings import Settings, load_settings
 
 FORMAT = 1
+SOCKETS = "server-*.sock"
+_ANSWERED_BY = ("default_k", "device", "max_query_characters", "second_tower")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +167,11 @@ class Home:
     def lock(self) -> Path:
         """The updater lock."""
         return self.root / "updater.lock"
+
+    def socket(self, settings: Settings) -> Path:
+        """Where a server of the home answers this Perennial: under another name where it would answer otherwise."""
+        facts = (metadata.version(DISTRIBUTION), *(getattr(settings, name) for name in _ANSWERED_BY))
+        return self.root / SOCKETS.replace("*", hashlib.sha256(repr(facts).encode()).hexdigest()[:8])
 
     @property
     def _folders(self) -> tuple[Path, ...]:

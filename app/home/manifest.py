@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from app.desk.releases import SliceSummary
+from app.desk.slices import SliceSummary
 from ingest.sentence import from_stored
 
 

@@ -106,6 +106,8 @@ class Settings(BaseSettings):
     immich_from: Annotated[list[IPv4Network | IPv6Network], NoDecode] = []
     # The release that gives Immich its vectors; empty for what is live.
     immich_release: str = ""
+    # Whether `search` asks a server that runs on the same home, which answers the same sooner.
+    ask_server: bool = True
     origins: Annotated[list[str], NoDecode] = []  # Web origins that may call the server, beside its own.
     # Where `serve` has jobs run: `here`, in processes that it starts, or `elsewhere`, by `perennial work`.
     jobs: Literal["here", "elsewhere"] = "here"

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from app.desk.releases import Exported, recalls_of
+from app.desk.releases import Exported
+from app.desk.slices import recalls_of
 from app.home.durable import require_space, sha256_of
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace

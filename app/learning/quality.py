@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from app.desk.errors import UsageProblem
 from app.desk.probes import shown_slices
-from app.desk.releases import SliceSummary
+from app.desk.slices import SliceSummary
 from app.desk.verdicts import Coverage, Measure, QualityTable, SliceLine, VersionColumn
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace

@@ -26,7 +26,7 @@ from app.desk.hits import (
     Searched,
     SearchRequest,
 )
-from app.desk.releases import recalls_of
+from app.desk.slices import recalls_of
 from app.desk.troubles import INVALID, OWN_ERRORS, invalid_sentence, trouble_of
 from app.local.opened import Opened, as_seen
 from ingest.facets import Facets

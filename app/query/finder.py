@@ -10,7 +10,7 @@ import numpy as np
 
 from app.desk.errors import BadQuery
 from app.desk.hits import FURTHEST, Compared, FoundCaption, Mode, ReadPart, SearchAnswer, Sort, Timing
-from app.desk.releases import recalls_of
+from app.desk.slices import recalls_of
 from app.home.workspace import Workspace
 from app.query import copies, filters, fusion
 from app.query.browsing import browsed

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 
 from app import DISTRIBUTION
 from app.desk.troubles import INVALID, invalid_sentence, trouble_of
+from app.home.folder import Home
 from app.home.settings import Settings
 from app.server import api_jobs, immich, knn_service
 from app.server.api_jobs import ErrorOut
@@ -94,6 +95,7 @@ def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> N
         max_upload_bytes=settings.max_upload_bytes,
         proxy=ProxySignIn.of(settings),
         immich=tuple(settings.immich_from),
+        own_socket=str(Home(settings.home).socket(settings)),
     )
     # The last one added is the outermost. Gradio adds no CORS headers of its own once it sees ours.
     app.add_middleware(Guard, rules=rules)

@@ -17,7 +17,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.server.security import ANYONE, Account, Attempts, Passwords, ProxySignIn, Role
+from app.server.security import ANYONE, OWNER, Account, Attempts, Passwords, ProxySignIn, Role
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +111,11 @@ class Rules:
     proxy: ProxySignIn | None = None
     # Where an Immich server asks from, which cannot sign in
     immich: tuple[IPv4Network | IPv6Network, ...] = ()
+    own_socket: str = ""  # The path of the socket in the home, which its owner alone can open
+
+    def is_owner(self, scope: Scope) -> bool:
+        """Whether a request came through the socket in the home: by a network no server has a path, and no port."""
+        return bool(self.own_socket) and scope.get("server") == (self.own_socket, None)
 
     def lets_immich_in(self, path: str, address: str) -> bool:
         """Whether a request is one for vectors that comes from where an Immich server is."""
@@ -139,7 +144,7 @@ class Guard:
         path, headers = _route(scope), Headers(scope=scope)
         refusal = self._refuse_request(scope["method"], path, headers)
         if refusal is None and path not in _UNGUARDED:
-            who = await self._account(scope, headers)
+            who = OWNER if self.rules.is_owner(scope) else await self._account(scope, headers)
             if isinstance(who, JSONResponse):
                 refusal = who
             elif not who.may(needed := needed_role(scope["method"], path)):

@@ -87,6 +87,8 @@ class Account:
 
 ANYONE = Account("local", "admin")
 """Who everybody is on a server without a password file."""
+OWNER = Account("owner", "admin")
+"""Who asks through the socket in the home."""
 SEARCHER = Account("somebody", "searcher")
 """Who asks where nobody's name matters."""
 

@@ -12,7 +12,7 @@ from app.desk.releases import SUFFIX, Exported
 from app.home.durable import sha256_of
 from app.local.at_home import AtHome
 from app.server.places import PATIENCE_SECONDS
-from app.server.security import Account
+from app.server.security import OWNER, Account
 from app.server.serving import Serving
 from ingest.records import FINAL_STATES, JobRecord
 
@@ -42,7 +42,12 @@ class Served(AtHome):
         return self._serving.finder
 
     def snapshot(self, release: str | None = None) -> Snapshot:
-        """Returns the live snapshot, or that of any release; the last few others stay loaded."""
+        """Returns the live snapshot, or that of any release; the last few others stay loaded.
+
+        The owner's commands see what went live, or left the gallery, a moment ago: they would without a server.
+        """
+        if self._account is OWNER:
+            self._serving.catch_up()
         return self._serving.snapshot(release)
 
     def find(self, question: Question) -> SearchAnswer:

@@ -199,6 +199,17 @@ class Serving:
                 self._live.hide()
             self.forget_others()
 
+    def catch_up(self) -> None:
+        """Sees at once what the watch would see in a moment.
+
+        Raises:
+            NoRelease: the newest release cannot be served.
+        """
+        self.refresh()
+        self.hide()
+        if self.problem:
+            raise NoRelease(self.problem)
+
     def forget_others(self) -> None:
         """Drops the other releases' snapshots: pictures may have been withdrawn since they were loaded."""
         with self._others_lock:

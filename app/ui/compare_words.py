@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.desk.hits import Compared, ManyCompared, SearchAnswer
 from app.desk.opinions import Votes
-from app.desk.releases import SliceSummary
+from app.desk.slices import SliceSummary
 from app.ui.drawn import Markup, tag
 from app.ui.grid import Picture
 from app.ui.search_words import hit_picture, readings

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from app.desk.releases import SliceSummary
+    from app.desk.slices import SliceSummary
     from ingest.records import JobRecord
 
 # Wide enough for a table when nobody's window says how wide it is.

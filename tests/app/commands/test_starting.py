@@ -84,9 +84,11 @@ def test_a_server_says_where_it_is_at_once_and_answers_when_it_is_ready(template
     command = [sys.executable, "-u", "-m", "perennial", "serve", "--home", str(template), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout is not None
-        url = server.stdout.readline().split("starting on ")[1].split()[0]
-        assert httpx.get(f"{url}/readyz").status_code == 503
-        assert f"pages on {url}/" in server.stdout.readline()
-        answer = httpx.get(f"{url}/readyz")
-        assert (answer.status_code, json.loads(answer.text)["status"]) == (200, "ready")
-        server.send_signal(signal.SIGINT)
+        try:
+            url = server.stdout.readline().split("starting on ")[1].split()[0]
+            assert httpx.get(f"{url}/readyz", timeout=60).status_code == 503
+            assert f"pages on {url}/" in server.stdout.readline()
+            answer = httpx.get(f"{url}/readyz", timeout=60)
+            assert (answer.status_code, json.loads(answer.text)["status"]) == (200, "ready")
+        finally:  # else it would be waited for, for ever
+            server.send_signal(signal.SIGINT)

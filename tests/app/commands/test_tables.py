@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from app.client import Refused, connect
-from app.desk.releases import SliceSummary
+from app.desk.slices import SliceSummary
 from app.home.manifest import ReleaseManifest
 from app.home.settings import load_settings
 from app.home.store import ReleaseRecord

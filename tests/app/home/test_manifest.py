@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.desk.releases import SliceSummary
+from app.desk.slices import SliceSummary
 from app.home.manifest import ReleaseManifest
 
 GERMAN = SliceSummary("de", "photo", 120, 240, {"t2i_r1": 31.5, "t2i_r10": 77.0})

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 import uvicorn
 
-from app.desk.releases import SliceSummary
+from app.desk.slices import SliceSummary
 from app.home.manifest import ReleaseManifest
 from app.home.settings import Settings
 from app.home.store import ReleaseRecord

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.desk.hits import Choices, Compared, Found, HitCaption, LearnedLanguage, SearchAnswer, Timing
-from app.desk.releases import SliceSummary, recalls_of
+from app.desk.slices import SliceSummary, recalls_of
 from app.ui import compare_words, search_words, update_words, wording
 from app.ui.theme import STYLE_SHEET, perennial_theme
 from app.words.language_names import name_in, own_name
