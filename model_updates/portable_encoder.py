@@ -21,7 +21,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ingest.sentence import phrase
 from model_updates import language_profiles
+from model_updates.errors import VersionDamaged
 from model_updates.gaussians import Gaussians
 from model_updates.kept_tensors import KeptTensors
 from model_updates.onnx_sessions import session
@@ -195,10 +197,34 @@ class PortableEncoder(SearchEncoder):
     def _opened(self, graph: str) -> InferenceSession:
         with self._opening:
             if graph not in self._sessions:
-                self._sessions[graph] = session(self._folder / graph)
+                self._sessions[graph] = self._read(graph)
             return self._sessions[graph]
+
+    def _read(self, graph: str) -> InferenceSession:
+        from onnxruntime import __version__
+
+        try:
+            return session(self._folder / graph)
+        except Exception as error:  # its errors have no class in common
+            raise VersionDamaged(
+                f"onnxruntime {__version__} cannot open {graph} of version {self._folder.name} ({str(error)[:200]}). "
+                "Its bytes are as they were written, so the library is too old for it, or not made for this processor: "
+                "pip install --upgrade onnxruntime, or roll back to another release"
+            ) from error
 
 
 def is_portable(folder: Path) -> bool:
     """Says whether a version can be searched without torch."""
-    return FACTS in read_manifest(folder)["files"]
+    return not why_not_portable(folder)
+
+
+def why_not_portable(folder: Path) -> str:
+    """Returns why torch searches a version; nothing where its graphs do.
+
+    Raises:
+        VersionDamaged: it has no readable manifest.
+    """
+    manifest = read_manifest(folder)
+    if FACTS in manifest["files"]:
+        return ""
+    return str(manifest.get("needs_torch") or phrase("it was written before versions brought graphs along"))

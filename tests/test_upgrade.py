@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from app.commands.cli import app
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, going_live
@@ -84,6 +86,8 @@ def test_a_home_of_before_keeps_every_answer_grows_and_goes_back(old: Path, tmp_
     before = answers(old, home)
     assert_same(answers(ROOT, home), before)
     first = _live(home)
+    said = CliRunner().invoke(app, ["status", "--home", str(home)]).output
+    assert "Torch searches it, not its graphs: it was written before versions brought graphs along." in said
     with Workspace.open(load_settings(home=home)) as workspace:
         more = sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
         outcome = adding.add_chunk(workspace, more, IntakeOptions(), by="test")

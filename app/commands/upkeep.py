@@ -73,6 +73,7 @@ def _live_lines(live: Live | None) -> list[str]:
         *damaged,
         f"Live: {live.release} since {live.since}, commit {live.commit} by {live.by}: {live.why}",
         f"Languages: {', '.join(live.languages)}",
+        *([f"Torch searches it, not its graphs: {live.needs_torch}."] if live.needs_torch else []),
     ]
 
 

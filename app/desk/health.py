@@ -99,6 +99,7 @@ class Live:
     languages: tuple[str, ...] = ()
     slices: tuple[SliceSummary, ...] = ()
     skipped: tuple[SkippedCommit, ...] = ()
+    needs_torch: str = ""  # why torch searches it; empty where the graphs of its version do
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,17 @@ class Upkeep(Opened):
             languages=tuple(record.manifest.languages),
             slices=shown_slices(record.manifest.slices, probes=probes),
             skipped=skipped,
+            needs_torch=self._needs_torch(record.version),
         )
+
+    def _needs_torch(self, version: str) -> str:
+        from model_updates.errors import VersionDamaged
+        from model_updates.portable_encoder import why_not_portable
+
+        try:
+            return why_not_portable(self.home.versions / version)
+        except VersionDamaged as error:
+            return str(error)
 
     def verify(self) -> list[str]:
         damaged = []

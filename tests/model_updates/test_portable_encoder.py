@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 import torch
 
@@ -179,6 +181,24 @@ def test_a_damaged_file_is_refused(version: Path, tmp_path: Path, name: str) -> 
     (folder / name).unlink()
     with pytest.raises(VersionDamaged, match=f"lacks {name}"):
         PortableEncoder(folder)
+
+
+def test_a_graph_that_the_library_cannot_open_is_said(version: Path, tmp_path: Path) -> None:
+    """As a library that is older than the graph says it: its numbers of format only grow."""
+    folder = tmp_path / "v"
+    shutil.copytree(version, folder)
+    graph = onnx.load(folder / "search-text.onnx")
+    graph.ir_version = 99
+    onnx.save(graph, folder / "search-text.onnx")
+    manifest = read_manifest(folder)
+    data = (folder / "search-text.onnx").read_bytes()
+    manifest["files"]["search-text.onnx"] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    encoder = PortableEncoder(folder)
+    with pytest.raises(
+        VersionDamaged, match=r"cannot open search-text.onnx of version v .*pip install --upgrade"
+    ):
+        encoder.encode_texts(["a boat"])
 
 
 def test_files_that_were_sound_are_read_again_once_they_change(version: Path, tmp_path: Path) -> None:
