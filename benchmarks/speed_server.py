@@ -117,7 +117,7 @@ def _home(work: Path, pictures: int) -> Path:
 
 
 def _searched(python: Path, home: Path, env: dict[str, str]) -> list[Took]:
-    command = [python, "-m", "perennial", "search", "--home", home]
+    command = [python, "-P", "-m", "perennial", "search", "--home", home]
     return [run([*command, text], env=env)[0] for text in (*_OTHERS, "two dogs")]
 
 
@@ -149,7 +149,7 @@ def _ask(client: httpx.Client, text: str) -> None:
 def _server(python: Path, home: Path, env: dict[str, str]) -> Iterator[tuple[psutil.Process, httpx.Client]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [python, "-m", "perennial", "serve", "--home", home, "--port", str(port)]
+    command = [python, "-P", "-m", "perennial", "serve", "--home", home, "--port", str(port)]
     with (
         subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
