@@ -12,7 +12,6 @@ import json
 import warnings
 from collections.abc import Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,11 +19,11 @@ from torch import Tensor
 
 from model_updates.errors import NotPortable
 from model_updates.onnx_graphs import Tower
+from model_updates.onnx_sessions import SHIPPED
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-SHIPPED = Path(__file__).parent / "assets" / "graphs"
 _SHAPE = "shape"  # of the metadata: what the graph was made for
 _MOST_KEPT = 64
 _known: dict[str, bytes] = {}

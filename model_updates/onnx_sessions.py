@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
 
 
-def session(graph: Path | bytes) -> InferenceSession:
-    """Opens a graph, given as a file or as its bytes; the library is loaded here and not before a graph is wanted."""
-    from onnxruntime import InferenceSession, SessionOptions
+SHIPPED = Path(__file__).parent / "assets" / "graphs"
+"""Graphs without numbers that come with the package."""
+
+
+def session(graph: Path | bytes, numbers: Mapping[str, NDArray[Any]] | None = None) -> InferenceSession:
+    """Opens a graph, given as a file or as its bytes; the library is loaded here and not before a graph is wanted.
+
+    `numbers` are the tensors that it lacks, by name. They are used where they lie, so a mapped file stays one.
+    """
+    from onnxruntime import InferenceSession, OrtValue, SessionOptions
 
     options = SessionOptions()
     options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)  # 0 leaves it to the library
@@ -20,5 +31,8 @@ def session(graph: Path | bytes) -> InferenceSession:
     options.add_session_config_entry(
         "session.intra_op.allow_spinning", "0"
     )  # as all threads here (app/home/cores.py)
+    if numbers:
+        values = [OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value)) for value in numbers.values()]
+        options.add_external_initializers(list(numbers), values)
     source = graph if isinstance(graph, bytes) else str(graph)
     return InferenceSession(source, options, providers=["CPUExecutionProvider"])

@@ -23,11 +23,14 @@ from torch import Tensor
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPortable
 from model_updates.fingerprints import text_body_digest
-from model_updates.graph_skeletons import SHIPPED, filled, skeleton_of
+from model_updates.graph_skeletons import filled, skeleton_of
 from model_updates.inserts import Insert, Router, reading
 from model_updates.onnx_graphs import HeadGraph, TextGraph, Tower, TrunkGraph
-from model_updates.onnx_sessions import session
+from model_updates.onnx_sessions import SHIPPED, session
 from model_updates.opening import embedded_models, open_encoder
+from model_updates.photo.e5 import BODY, MOST_TOKENS
+from model_updates.photo.e5_file import PackedFile
+from model_updates.photo.packages import SENTENCES, checked_file
 from model_updates.portable_encoder import BESIDE, FACTS, HEAD, ROUTER, TEXT, TRUNK
 from model_updates.routes import BASE, extended
 from model_updates.towers import embed, text_parts
@@ -252,8 +255,12 @@ def _known(folder: Path) -> dict[str, str]:
 
 
 def ship() -> None:
-    """Writes the graphs of the embedded encoders without their weights, for `graph_skeletons`."""
+    """Writes the graphs of the embedded encoders without their weights, for `graph_skeletons` and `photo.e5`."""
+    from model_updates.photo.e5_graph import bare_graph
+
     SHIPPED.mkdir(exist_ok=True)
+    file = PackedFile(checked_file(SENTENCES))
+    (SHIPPED / BODY).write_bytes(bare_graph(file, MOST_TOKENS).SerializeToString())
     for model in embedded_models():
         encoder = open_encoder(model)
         parts = [text_part(encoder, []), trunk_part(encoder, [])]

@@ -15,11 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ingest.spans import span
-from model_updates.onnx_sessions import session
+from model_updates.onnx_sessions import SHIPPED, session
 from model_updates.photo import packages
-from model_updates.photo.e5_file import BLOCK, WIDTH, PackedFile, unpacked
+from model_updates.photo.e5_file import BLOCK, WIDTH, PackedFile, graph_numbers, unpacked
 from model_updates.photo.e5_pieces import E5Pieces
 
+BODY = (
+    "multilingual-e5-small.onnx"  # without its numbers; `python -m model_updates.portable_writer` writes it
+)
 MOST_TOKENS = 128  # of a text, prefix, start and end counted; later ones are not read
 PREFIX = "query: "  # as the encoder was trained to read what is short
 TOKENS_AT_ONCE = 1024
@@ -111,6 +114,4 @@ def _alike(encoded: Sequence[list[int]]) -> list[list[int]]:
 
 
 def _session(file: PackedFile) -> Any:
-    from model_updates.photo.e5_graph import body_graph  # loads onnx, not before a text is read
-
-    return session(body_graph(file, MOST_TOKENS).SerializeToString())
+    return session(SHIPPED / BODY, graph_numbers(file, MOST_TOKENS))

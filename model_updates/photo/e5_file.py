@@ -92,6 +92,28 @@ class PackedFile:
         return self._bytes[first : first + size].view(kind)
 
 
+def graph_numbers(file: PackedFile, most: int) -> dict[str, NDArray[Any]]:
+    """Returns what the graph of the body (`e5_graph`) computes with, by the names that it has there.
+
+    `most` is how many tokens a text may have.
+    """
+    floats = file.floats
+    numbers: dict[str, NDArray[Any]] = {}
+    numbers["positions"] = floats["emb.pos"].reshape(-1, WIDTH)[:most] + floats["emb.type"][:WIDTH]
+    for name, values in floats.items():
+        if not name.startswith(("emb.pos", "emb.type")):
+            numbers[name] = values
+    for name, blocks in file.blocks.items():
+        if not name.startswith("emb."):
+            bias = floats[f"{name[:-2]}.b"]
+            rows = blocks.reshape(len(bias), -1)
+            every = np.concatenate(halves(rows), axis=-1)
+            # The file packs numbers 16 apart into a byte, the operator neighbours.
+            numbers[name] = every[..., ::2] | every[..., 1::2] << 4
+            numbers[f"{name}.step"] = rows["step"].astype(np.float32)
+    return numbers
+
+
 def unpacked(blocks: NDArray[np.void]) -> NDArray[np.float32]:
     """Returns the numbers of blocks, (..., n) records in and (..., n x 32) float32 out."""
     low, high = halves(blocks)

@@ -4,13 +4,14 @@ Like every text graph here it begins after the token table, which is data. It is
 normalised, an exact GELU, and the mean over all tokens of a text, start and end among them.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from model_updates.photo.e5_file import BLOCK, HEADS, LAYERS, WIDTH, PackedFile, halves
+from model_updates.photo.e5_file import BLOCK, HEADS, LAYERS, WIDTH, PackedFile, graph_numbers
 
 EPSILON = 1e-12
 _OURS = "com.microsoft"  # onnxruntime's own operators
@@ -18,23 +19,23 @@ _OURS = "com.microsoft"  # onnxruntime's own operators
 
 def body_graph(file: PackedFile, most: int) -> ModelProto:
     """Returns what maps embedded tokens (n, length, 384) and lengths (n,), at most `most`, to unit vectors (n, 384)."""
-    body = _Body(file)
-    positions = file.floats["emb.pos"].reshape(-1, WIDTH)[:most] + file.floats["emb.type"][:WIDTH]
-    zero, longest = (
-        body.keep(np.array([0])),
-        body.add("Gather", body.add("Shape", "embedded"), body.keep(np.array([1]))),
-    )
-    placed = body.add("Add", "embedded", body.add("Slice", body.keep(positions), zero, longest, zero))
-    hidden = body.add("LayerNormalization", placed, *body.norm("emb.ln"), epsilon=EPSILON)
-    ends = body.add("Cast", "lengths", to=TensorProto.INT32)
-    for layer in range(LAYERS):
-        hidden = body.layer(hidden, ends, f"l{layer}")
-    return _model(body, body.mean(hidden, longest))
+    return _model(_Body(graph_numbers(file, most)))
+
+
+def bare_graph(file: PackedFile, most: int) -> ModelProto:
+    """Returns the same without its numbers, which whoever opens it gives by their names (`e5_file.graph_numbers`)."""
+    model, numbers = body_graph(file, most), graph_numbers(file, most)
+    for one in model.graph.initializer:
+        if one.name in numbers:
+            one.ClearField("raw_data")
+            one.data_location = TensorProto.EXTERNAL
+            one.external_data.add(key="location", value=one.name)
+    return model
 
 
 class _Body:
-    def __init__(self, file: PackedFile) -> None:
-        self._file = file
+    def __init__(self, numbers: Mapping[str, NDArray[Any]]) -> None:
+        self._numbers = numbers
         self.nodes: list[NodeProto] = []
         self.tensors: list[TensorProto] = []
 
@@ -48,13 +49,9 @@ class _Body:
 
     def times(self, hidden: str, name: str, across: int) -> str:
         """Returns `hidden` (..., across) times a matrix, plus its bias."""
-        blocks = self._file.blocks[f"{name}.w"].reshape(-1, across // BLOCK)
-        bias = self._file.floats[f"{name}.b"]
-        numbers = np.concatenate(halves(blocks), axis=-1)
-        # The file packs numbers 16 apart into a byte, the operator neighbours.
-        packed, steps = numbers[..., ::2] | numbers[..., 1::2] << 4, blocks["step"].astype(np.float32)
-        tensors = [self.keep(packed), self.keep(steps), "", "", self.keep(bias)]
-        settings = {"K": across, "N": len(bias), "bits": 4, "block_size": BLOCK}
+        tensors = [self.number(f"{name}.w"), self.number(f"{name}.w.step"), "", "", self.number(f"{name}.b")]
+        wide = len(self._numbers[f"{name}.b"])
+        settings = {"K": across, "N": wide, "bits": 4, "block_size": BLOCK}
         return self.add("MatMulNBits", hidden, *tensors, ours=True, **settings)
 
     def summed(self, left: str, right: str, name: str) -> str:
@@ -63,7 +60,7 @@ class _Body:
 
     def norm(self, name: str) -> list[str]:
         """Returns the weight and the bias of a normalisation."""
-        return [self.keep(self._file.floats[f"{name}.{one}"]) for one in "wb"]
+        return [self.number(f"{name}.{one}") for one in "wb"]
 
     def mean(self, hidden: str, longest: str) -> str:
         """Returns the unit mean (n, 384) over the tokens that a text has."""
@@ -82,14 +79,29 @@ class _Body:
         self.nodes.append(helper.make_node(kind, inputs, [name], domain=_OURS if ours else "", **settings))
         return name
 
+    def number(self, name: str) -> str:
+        """Adds one of the encoder's tensors, and returns its name."""
+        self.tensors.append(numpy_helper.from_array(np.ascontiguousarray(self._numbers[name]), name))
+        return name
+
     def keep(self, values: NDArray[Any]) -> str:
-        """Adds a tensor and returns what it is called."""
-        name = f"tensor_{len(self.tensors)}"
+        """Adds a constant and returns what it is called."""
+        name = f"constant_{len(self.tensors)}"
         self.tensors.append(numpy_helper.from_array(np.ascontiguousarray(values), name))
         return name
 
 
-def _model(body: _Body, vectors: str) -> ModelProto:
+def _model(body: _Body) -> ModelProto:
+    zero, longest = (
+        body.keep(np.array([0])),
+        body.add("Gather", body.add("Shape", "embedded"), body.keep(np.array([1]))),
+    )
+    placed = body.add("Add", "embedded", body.add("Slice", body.number("positions"), zero, longest, zero))
+    hidden = body.add("LayerNormalization", placed, *body.norm("emb.ln"), epsilon=EPSILON)
+    ends = body.add("Cast", "lengths", to=TensorProto.INT32)
+    for layer in range(LAYERS):
+        hidden = body.layer(hidden, ends, f"l{layer}")
+    vectors = body.mean(hidden, longest)
     inputs = [
         helper.make_tensor_value_info("embedded", TensorProto.FLOAT, ["texts", "length", WIDTH]),
         helper.make_tensor_value_info("lengths", TensorProto.INT64, ["texts"]),

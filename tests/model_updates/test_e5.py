@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 
 from ingest.captions import normalise_caption, normalise_language
 from model_updates.errors import UnknownModel, WeightsMismatch
+from model_updates.onnx_sessions import SHIPPED, session
 from model_updates.photo import e5, packages
 from model_updates.photo.e5 import MOST_TOKENS, PREFIX, SentenceE5, language_captions, sentence_e5
+from model_updates.photo.e5_file import WIDTH, PackedFile, graph_numbers
+from model_updates.photo.e5_graph import bare_graph, body_graph
 
 CAPTIONS = language_captions()
 SPOKEN = (
@@ -57,6 +60,25 @@ def test_vectors_are_those_of_the_package(engine: Any) -> None:
     assert ours.dtype == np.float32
     assert np.allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-6)
     assert (ours * engine.query(EVERY)).sum(axis=1).min() > 0.999
+
+
+def test_the_graph_that_comes_with_the_package_is_the_one_that_is_written_and_needs_no_onnx() -> None:
+    """Where it is not, `python -m model_updates.portable_writer` writes it anew."""
+    file = PackedFile(packages.checked_file(packages.SENTENCES))
+    assert (SHIPPED / e5.BODY).read_bytes() == bare_graph(file, MOST_TOKENS).SerializeToString()
+    whole = session(body_graph(file, MOST_TOKENS).SerializeToString())
+    given = {
+        "embedded": np.random.default_rng(0).random((3, 9, WIDTH), np.float32),
+        "lengths": np.array([9, 4, 1]),
+    }
+    bare = session(SHIPPED / e5.BODY, graph_numbers(file, MOST_TOKENS))
+    np.testing.assert_array_equal(bare.run(None, given)[0], whole.run(None, given)[0])
+    script = (
+        "import sys; sys.modules.update(dict.fromkeys(['onnx', 'torch'])); "
+        "from model_updates.photo.e5 import sentence_e5; print(sentence_e5().features(['a boat']).shape)"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ran.stdout == "(1, 384)\n", ran.stderr
 
 
 def test_texts_are_cut_into_as_many_tokens(engine: Any) -> None:
