@@ -62,16 +62,8 @@ def searching(work: Path, *, pictures: int = PICTURES, queries: int = QUERIES) -
     for spaces in ("USE", "both"):
         env = {**os.environ, "PERENNIAL_SECOND_TOWER": _SPACES[spaces], "OMP_NUM_THREADS": "1"}
         env.pop("PYTHONPATH", None)
-<<<<<<< HEAD
         ready, memory, query, beside = _served(python, home, env, queries)
         cold = _searched(python, home, env)
-=======
-        ready, memory, query = _served(python, home, env, queries)
-        cold = [
-            run([python, "-P", "-m", "perennial", "search", text, "--home", home], env=env)[0]
-            for text in _OTHERS
-        ]
->>>>>>> 0a1bc0d (photo: the second text encoder is opened without onnx)
         seconds, most = statistics.median(one.cpu for one in cold), max(one.peak for one in cold)
         soon = statistics.median(one.wall for one in beside)
         bars = (READY, MEMORY_MB[spaces], QUERY_MS[spaces], *COLD[spaces], BESIDE)
