@@ -46,8 +46,10 @@ ROUTER, BESIDE = "lda-router", "second-reading"
 class PortableEncoder(SearchEncoder):
     """Both towers as graphs, each opened when it is first asked for."""
 
-    def __init__(self, folder: Path, *, checked: bool = True) -> None:
+    def __init__(self, folder: Path, *, graphs: Path | None = None, checked: bool = True) -> None:
         """Reads what is small of a version's folder, every byte of its encoder compared with its manifest first.
+
+        `graphs` is where its graphs lie when they were written later than the version.
 
         Raises:
             VersionDamaged: no manifest, a missing file, or one that differs from the manifest.
@@ -60,7 +62,11 @@ class PortableEncoder(SearchEncoder):
                 manifest,
                 [name for name in files if not name.startswith(("state-", "strategy_state"))],
             )
-        self._folder, self._facts = folder, json.loads((folder / FACTS).read_text(encoding="utf-8"))
+            if graphs is not None and graphs != folder:
+                own = read_manifest(graphs)
+                verify(graphs, own, list(own["files"]))
+        self._folder, self._graphs_in = folder, graphs or folder
+        self._facts = json.loads((self._graphs_in / FACTS).read_text(encoding="utf-8"))
         super().__init__(
             architecture=manifest["architecture"],
             preprocessing=preprocessing_of(folder, manifest),
@@ -127,7 +133,9 @@ class PortableEncoder(SearchEncoder):
         return SHARED if self.vocabulary is None else self.vocabulary.table_name(language)
 
     def whole(self) -> SearchEncoder:
-        return PortableEncoder(self._folder, checked=False) if self.spares_second else self
+        if not self.spares_second:
+            return self
+        return PortableEncoder(self._folder, graphs=self._graphs_in, checked=False)
 
     def trunk_of(self, pixels: Rows, route: str = BASE) -> Rows:
         self.image_forwards += len(pixels)
@@ -204,10 +212,10 @@ class PortableEncoder(SearchEncoder):
         from onnxruntime import __version__
 
         try:
-            return session(self._folder / graph)
+            return session(self._graphs_in / graph)
         except Exception as error:  # its errors have no class in common
             raise VersionDamaged(
-                f"onnxruntime {__version__} cannot open {graph} of version {self._folder.name} ({str(error)[:200]}). "
+                f"onnxruntime {__version__} cannot open {graph} of {self._graphs_in.name} ({str(error)[:200]}). "
                 "Its bytes are as they were written, so the library is too old for it, or not made for this processor: "
                 "pip install --upgrade onnxruntime, or roll back to another release"
             ) from error

@@ -15,6 +15,7 @@ A folder without a manifest does not exist. Publishing it durably is `app`'s bus
 
 import json
 import shutil
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -116,10 +117,35 @@ def write_version(
             {"kind": i.kind, "owner": [i.owner.kind, i.owner.name], "config": i.config}
             for i in encoder.inserts
         ],
-        "files": {n: {"bytes": (folder / n).stat().st_size, "sha256": sha256_of(folder / n)} for n in names},
+        "files": _listed(folder, names),
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    _write_manifest(folder, manifest)
     return manifest
+
+
+def write_graphs(version: Path, encoder: Encoder, place: Path) -> None:
+    """Writes the graphs of a version that was published without, into a new folder of their own with a manifest.
+
+    Where there can be none, the manifest says why.
+    """
+    place.parent.mkdir(exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix=f".{version.name}-", dir=place.parent))
+    try:
+        names, why = write_portable(made, encoder, None)
+        manifest = {"needs_torch": why} if why else {}
+        _write_manifest(made, manifest | {"files": _listed(made, names)})
+        if not place.exists():  # else another process was quicker
+            made.rename(place)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def _listed(folder: Path, names: Sequence[str]) -> dict[str, Any]:
+    return {n: {"bytes": (folder / n).stat().st_size, "sha256": sha256_of(folder / n)} for n in names}
+
+
+def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def load_version(folder: Path, *, checked: bool = True) -> Version:

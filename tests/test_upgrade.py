@@ -74,8 +74,8 @@ def ran(program: Path, script: str, *words: str) -> str:
     return done.stdout
 
 
-def answers(program: Path, home: Path) -> Answers:
-    said: Any = json.loads(ran(program, SEARCH, str(home), json.dumps(TEXTS)))
+def answers(program: Path, home: Path, before: str = "") -> Answers:
+    said: Any = json.loads(ran(program, f"{before}\n{SEARCH}", str(home), json.dumps(TEXTS)))
     return [(language, [(image, score) for image, score in hits]) for language, hits in said]
 
 
@@ -84,10 +84,13 @@ def test_a_home_of_before_keeps_every_answer_grows_and_goes_back(old: Path, tmp_
     ran(old, MAKE, str(home), str(sample_chunk(tmp_path / "pairs.zip", pictures=60)))
     assert not list(home.glob("versions/*/search.json"))
     before = answers(old, home)
-    assert_same(answers(ROOT, home), before)
-    first = _live(home)
     said = CliRunner().invoke(app, ["status", "--home", str(home)]).output
     assert "Torch searches it, not its graphs: it was written before versions brought graphs along." in said
+    assert_same(answers(ROOT, home), before)
+    # It has graphs from now on, and needs torch no more.
+    assert "Torch searches it" not in CliRunner().invoke(app, ["status", "--home", str(home)]).output
+    assert_same(answers(ROOT, home, "import sys; sys.modules['torch'] = None"), before)
+    first = _live(home)
     with Workspace.open(load_settings(home=home)) as workspace:
         more = sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
         outcome = adding.add_chunk(workspace, more, IntakeOptions(), by="test")

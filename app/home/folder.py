@@ -139,6 +139,11 @@ class Home:
         return self.root / "versions"
 
     @property
+    def graphs(self) -> Path:
+        """Graphs of versions that were published without; made again when they are lost."""
+        return self.root / "graphs"
+
+    @property
     def generations(self) -> Path:
         """Published generations."""
         return self.root / "generations"

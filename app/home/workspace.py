@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from model_updates.strategy import State
     from model_updates.versions import Version
 
+logger = logging.getLogger(__name__)
 KEPT_VERSIONS = 3  # live, candidate's parent and the earlier one that a gate measures just then
 
 
@@ -97,20 +100,36 @@ class Workspace:
         return self._versions[version_id]
 
     def open_searcher(self, version_id: str) -> SearchEncoder:
-        """Opens what searches with a version: its graphs where it has them, which needs no torch, else its encoder.
+        """Opens what searches with a version: its graphs, which need no torch, or its encoder where it can have none.
 
         Every byte is checked; the last few stay in memory.
         """
-        if not is_portable(self.home.versions / version_id):
-            return self.open_encoder(version_id)
         if version_id not in self._searchers:
-            opened = PortableEncoder(self.home.versions / version_id)
+            graphs = self._graphs_of(version_id)
+            if graphs is None:
+                return self.open_encoder(version_id)
+            opened = PortableEncoder(self.home.versions / version_id, graphs=graphs)
             opened.spares_second = self.settings.second_tower == "where-needed"
             self._searchers[version_id] = opened
             while len(self._searchers) > KEPT_VERSIONS:
                 self._searchers.popitem(last=False)
         self._searchers.move_to_end(version_id)
         return self._searchers[version_id]
+
+    def _graphs_of(self, version_id: str) -> Path | None:
+        """Returns where a version's graphs lie. One from before versions had them gets its own when it is opened."""
+        folder, later = self.home.versions / version_id, self.home.graphs / version_id
+        if is_portable(folder):
+            return folder
+        if not later.is_dir() and "needs_torch" not in read_manifest(folder):
+            encoder = self.open_encoder(version_id)
+            try:
+                _in_torch().write_graphs(folder, encoder, later)
+            except OSError as error:
+                logger.warning(
+                    "version %s is searched by torch, its graphs cannot be written: %s", version_id, error
+                )
+        return later if later.is_dir() and is_portable(later) else None
 
     def forget_version(self, version_id: str) -> None:
         """Lets a version's memory go once nobody uses it any more."""

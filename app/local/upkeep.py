@@ -75,7 +75,8 @@ class Upkeep(Opened):
         from model_updates.portable_encoder import why_not_portable
 
         try:
-            return why_not_portable(self.home.versions / version)
+            later = self.home.graphs / version
+            return why_not_portable(later if later.is_dir() else self.home.versions / version)
         except VersionDamaged as error:
             return str(error)
 

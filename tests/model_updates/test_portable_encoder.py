@@ -195,9 +195,7 @@ def test_a_graph_that_the_library_cannot_open_is_said(version: Path, tmp_path: P
     manifest["files"]["search-text.onnx"] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (folder / "manifest.json").write_text(json.dumps(manifest))
     encoder = PortableEncoder(folder)
-    with pytest.raises(
-        VersionDamaged, match=r"cannot open search-text.onnx of version v .*pip install --upgrade"
-    ):
+    with pytest.raises(VersionDamaged, match=r"cannot open search-text.onnx of v .*pip install --upgrade"):
         encoder.encode_texts(["a boat"])
 
 
