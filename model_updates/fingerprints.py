@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from model_updates.preprocessing import Preprocessing
-from model_updates.towers import hash_tensors, image_tower, is_text_body, token_table
+from model_updates.towers import hash_rows, hash_tensors, image_tower, is_text_body, token_table
 from model_updates.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -55,5 +55,5 @@ def text_digest(body: _Hash, model: nn.Module, vocabulary: Vocabulary | None, ta
         return digest.hexdigest()
     described, rows = vocabulary.segmentation(table)
     digest.update(described)
-    hash_tensors(digest, [("rows", weight.detach().cpu()[torch.from_numpy(rows)])])
+    hash_rows(digest, "rows", weight, torch.from_numpy(rows))
     return digest.hexdigest()

@@ -22,6 +22,8 @@ _LENGTH_GROUPS = 4
 _GROUPED_FROM = 16
 """A group holds at least so many texts."""
 
+_ROWS_AT_ONCE = 8192
+
 
 def causal_text_features(model: nn.Module, tokens: Tensor, end_row: int) -> Tensor:
     """Encodes texts of any length up to the context with a causal text tower of open_clip.
@@ -212,6 +214,13 @@ def hash_tensors(digest: Any, tensors: Iterable[tuple[str, Tensor]]) -> None:
         value = tensor.detach().cpu().contiguous()
         digest.update(f"{name}|{value.dtype}|{tuple(value.shape)}".encode())
         digest.update(value.reshape(-1).view(torch.uint8).numpy())
+
+
+def hash_rows(digest: Any, name: str, table: Tensor, rows: Tensor) -> None:
+    """Feeds rows of a table to a hash, as `hash_tensors` would; never all of them are in memory twice."""
+    digest.update(f"{name}|{table.dtype}|{(len(rows), *table.shape[1:])}".encode())
+    for part in torch.split(rows, _ROWS_AT_ONCE):
+        digest.update(table.detach()[part.to(table.device)].cpu().reshape(-1).view(torch.uint8).numpy())
 
 
 def is_expandable(model: nn.Module) -> bool:

@@ -21,6 +21,7 @@ from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport
 from model_updates.measurement import Results
+from model_updates.search_encoder import SearchEncoder
 from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
@@ -83,7 +84,7 @@ def publish_candidate(
 
 
 def publish_base(
-    workspace: Workspace, version: str, encoder: Encoder, languages: tuple[str, ...], results: Results
+    workspace: Workspace, version: str, encoder: SearchEncoder, languages: tuple[str, ...], results: Results
 ) -> str:
     """Publishes the first release of a home, its gallery embedded by the base encoder, and returns its id."""
     embedded = gallery.embed_gallery(workspace, encoder, previous=None)

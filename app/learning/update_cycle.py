@@ -67,10 +67,12 @@ def initialise(
         known = base_languages(model, languages)
         facts = publishing.version_facts(workspace, strategy=None, languages=list(known), parent=None)
         version = publishing.publish_version(workspace, encoder, facts, {})
+        del encoder  # hundreds of megabytes; what is left to do its graphs do
+        searcher = workspace.open_searcher(version)
         probes = held_out(workspace, known, [chunk.id for chunk in workspace.catalog.chunks()])
-        results = measure(encoder, probes, workspace.load_image, workspace.features)
+        results = measure(searcher, probes, workspace.load_image, workspace.features)
         measured = {Measured(key): result for key, result in results.items()}
-        release = publishing.publish_base(workspace, version, encoder, known, measured)
+        release = publishing.publish_base(workspace, version, searcher, known, measured)
         why = ". ".join(filter(None, [f"base encoder {model}", lacking(model)]))
         return workspace.releases.commit(release, parent=None, reason="init", why=why, by="init")
 

@@ -102,7 +102,7 @@ def from_packages() -> PhotoModel:
     """
     tower, weight, bias = tower_and_classifier(image_weights())
     is_double = packages.is_installed(packages.SENTENCES)
-    model, fixed = with_text_weights(PhotoModel(is_double=is_double)), shipped()
+    model, fixed = with_text_weights(PhotoModel(1, is_double=is_double)), shipped()
     head = {"weight": weight, "bias": bias, "classes": fixed["classes"][:, : None if is_double else WIDTH]}
     with torch.no_grad():
         model.visual.body.load_state_dict(
@@ -120,7 +120,9 @@ def with_text_weights(model: PhotoModel) -> PhotoModel:
     """Gives a model the package's text tower and token table, and returns it in eval mode."""
     arrays = packages.text_arrays()
     with torch.no_grad():
-        model.token_embedding.weight.copy_(token_rows(arrays))
+        # In place of the table that is there: with two of them opening took 262 MB more.
+        rows = token_rows(arrays)
+        model.token_embedding = nn.Embedding(len(rows), WIDTH, _weight=rows)
         model.text.load_state_dict(tower_state(arrays))
     return model.eval()
 

