@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from index.errors import (
     UnknownIds,
 )
 from index.kinds import Chosen
-from index.manifest import WHAT_TO_DO, Manifest, files_of, read_manifest, verify_files
+from index.manifest import WHAT_TO_DO, Manifest, files_of, read_manifest, segments_of, verify_files
 from index.segment import BASE, Contents, Segment, as_bytes, open_segment, unpack_ids
 from index.vectors import unit_rows
 
@@ -157,10 +157,8 @@ class Generation:
 
     @property
     def choice(self) -> Chosen:
-        """The kind that it was to be of, and why; of one from before that was kept, that it was asked for."""
-        said = self.manifest.get("choice")
-        kind = str(self.manifest.get("factory"))
-        return Chosen(**said) if isinstance(said, dict) else Chosen(kind, "", len(self))
+        """The kind that it was to be of, and why."""
+        return Chosen.of_manifest(self.manifest)
 
     def require_made_by(self, fingerprint_of: Callable[[str], str]) -> None:
         """Refuses an encoder that did not make this generation.
@@ -312,10 +310,10 @@ def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False)
         GenerationDamaged: A file is missing, changed, a git-LFS pointer, or disagrees with the manifest.
     """
     manifest = read_manifest(folder)
-    taken_out = _taken_out(folder, manifest, verify=verify)
+    taken_out = read_taken_out(folder, manifest, verify=verify)
     portions: list[Portion] = []
     start = 0
-    for said in _segments(manifest):
+    for said in segments_of(manifest):
         segment = open_segment(folder, manifest, said, verify=verify, use_gpu=use_gpu)
         own = taken_out[(taken_out >= start) & (taken_out < start + len(segment))] - start
         live = np.ones(len(segment), dtype=np.bool_)
@@ -340,16 +338,12 @@ def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False)
     return generation
 
 
-def _segments(manifest: Manifest) -> list[dict[str, Any]]:
-    """What a manifest says of each segment; one from before there were segments is of one."""
-    listed = manifest.get("segments")
-    if isinstance(listed, list):
-        return listed
-    return [{"number": 1, **{name: manifest.get(name) for name in ("count", "factory", "routes")}}]
+def read_taken_out(folder: Path, manifest: Manifest, *, verify: bool = True) -> NDArray[np.int64]:
+    """Returns the positions of rows that were taken out, among the rows of all segments.
 
-
-def _taken_out(folder: Path, manifest: Manifest, *, verify: bool) -> NDArray[np.int64]:
-    """The positions of rows that were taken out, among the rows of all segments."""
+    Raises:
+        GenerationDamaged: the file that says so is missing or changed.
+    """
     if TAKEN_OUT_FILE not in files_of(folder, manifest):
         return np.empty(0, dtype=np.int64)
     if verify:

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 FACTORIES = "Flat, SQfp16, SQ8, IVF<lists>,Flat, IVF<lists>,SQfp16, IVF<lists>,SQ8 and HNSW<links>"
 AUTO = "auto"
@@ -41,6 +41,12 @@ class Chosen:
     def is_approximate(self) -> bool:
         """Whether a search of that kind may miss what an exact one finds."""
         return self.kind.startswith(("IVF", "HNSW"))
+
+    @classmethod
+    def of_manifest(cls, manifest: Mapping[str, Any]) -> Self:
+        """Reads it from what a generation says of itself; nobody asked for that of an earlier version."""
+        said = manifest.get("choice")
+        return cls(**said) if said else cls(str(manifest["factory"]), "", int(manifest["count"]))
 
     def holds(self, asked: str, count: int) -> bool:
         """Whether it need not be made again: no other kind is asked for, and vectors have not doubled or halved."""

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from index.errors import GenerationDamaged
 
@@ -82,6 +82,14 @@ def files_of(folder: Path, manifest: Manifest) -> dict[str, dict[str, object]]:
     if not isinstance(files, dict):
         raise GenerationDamaged(f"The manifest of generation {folder.name} lists no files. {WHAT_TO_DO}")
     return files
+
+
+def segments_of(manifest: Manifest) -> list[dict[str, Any]]:
+    """Returns what a manifest says of each segment; one from before there were segments is of one."""
+    listed = manifest.get("segments")
+    if isinstance(listed, list):
+        return listed
+    return [{"number": 1, **{name: manifest.get(name) for name in ("count", "factory", "routes")}}]
 
 
 def verify_files(folder: Path, manifest: Manifest, names: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Verbs that look after a home or a server: status, doctor."""
+"""Verbs that look after a home or a server: status, index, doctor."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from app.commands.options import ProbesOption, option
+from app.commands.options import ProbesOption, argument, option
 from app.commands.terminal import JsonOption, require_place, show, staged
 from app.commands.verb import Shown, verb
 from app.words.messages import size, slices_table, table
@@ -97,6 +97,31 @@ def _chunk_row(one: ChunkRecord) -> tuple[object, ...]:
 
 def _job_row(job: JobRecord) -> tuple[object, ...]:
     return job.id, job.kind, job.state, job.created[:19], job.error or job.progress.get("message", "")
+
+
+@verb
+def index(
+    desk: Desk,
+    asked: Annotated[Literal["status"], argument("What is asked: how it stands.", "[status]")] = "status",
+) -> Shown:
+    """Show the index: its kind, why, its segments.
+
+    Also what a search of it takes, and how much it keeps of what comparing all pictures finds.
+    """
+    found = desk.index()
+    taken = "not measured" if found.milliseconds is None else f"{found.milliseconds:g} ms"
+    kept = "not measured" if found.kept is None else f"{100 * found.kept:.1f} %"
+    lines = [
+        f"Index of {found.release}: {found.kind}. {found.why}",
+        f"{found.pictures:,} pictures, {100 * found.taken_out_share:.1f} % taken out, {size(found.bytes)}.",
+        f"A search by itself: {taken}. Kept of what comparing all finds: {kept}.",
+    ]
+    header = ("segment", "kind", "vectors", "taken out", "looks through", "kept", "size")
+    rows = [
+        (one.number, one.kind, one.vectors, one.taken_out, one.parameters or "all", one.kept, size(one.bytes))
+        for one in found.segments
+    ]
+    return found, *lines, table(header, rows)
 
 
 @verb

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self
 from pydantic import Field, StrictBool
 
 from app.desk.chunks import Added, Chunk, Decided, Held, NamedDomain, PutAside, Withdrawn
-from app.desk.health import Described, Examination, Status
+from app.desk.health import Described, Examination, IndexStatus, Status
 from app.desk.hits import (
     MOST_AT_ONCE,
     MOST_PARTS,
@@ -527,6 +527,10 @@ class Desk(Protocol):
     @reads("/v1/status")
     def status(self, probes: Probes = False) -> Status:
         """Says what is live, the chunks and the jobs, and how full the disk is."""
+
+    @reads("/v1/index")
+    def index(self) -> IndexStatus:
+        """Says of which kind the live index is and why, its segments, what a search takes and what it keeps."""
 
     @reads("/v1/verify", role="admin", wraps="damaged")
     def verify(self) -> list[str]:

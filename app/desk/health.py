@@ -103,6 +103,43 @@ class Live:
 
 
 @dataclass(frozen=True)
+class IndexSegment:
+    """A piece of an index: pictures that were made searchable together."""
+
+    number: int  # its files are called by
+    kind: str  # a FAISS factory string
+    vectors: int  # with those that were taken out
+    taken_out: int  # that no search finds, until it is written again
+    bytes: int  # of its files
+    kept: float  # the share of what comparing all finds that a search of it finds
+    parameters: str = ""  # how widely a search looks, as FAISS says it; empty where all are compared
+
+
+@dataclass(frozen=True)
+class IndexStatus:
+    """What the live index is like."""
+
+    release: str  # whose it is
+    generation: str
+    kind: str  # of its largest segment
+    why: str  # it is of that kind: a sentence
+    pictures: int  # that it finds
+    taken_out: int  # vectors that it has and does not find
+    bytes: int  # of its files
+    # The median of a search by itself, and the share of what comparing all finds that it finds, as both were measured
+    # when the release was published; None where they were not
+    milliseconds: float | None
+    kept: float | None
+    segments: tuple[IndexSegment, ...]
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def taken_out_share(self) -> float:
+        """Of all vectors."""
+        return self.taken_out / max(1, self.pictures + self.taken_out)
+
+
+@dataclass(frozen=True)
 class Updating:
     """The process that holds the updater lock."""
 

@@ -89,7 +89,7 @@ def publish_base(
     """Publishes the first release of a home, its gallery embedded by the base encoder, and returns its id."""
     embedded = gallery.embed_gallery(workspace, encoder, previous=None)
     opened = workspace.open_generation(embedded.generation)
-    gallery.require_own(workspace, opened, encoder, embedded.pictures)
+    figures = gallery.require_own(workspace, opened, encoder, embedded.pictures)
     return workspace.releases.publish_release(
         ReleaseManifest(
             version=version,
@@ -97,6 +97,7 @@ def publish_base(
             languages=languages,
             mode="full",
             images_embedded=embedded.images_embedded,
+            integrity=figures,
             slices=summaries(results),
             created=now(),
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.desk.errors import ReleaseDamaged
-from app.desk.health import Described, Examination, Live, SkippedCommit, Status, Updating
+from app.desk.health import Described, Examination, IndexStatus, Live, SkippedCommit, Status, Updating
 from app.desk.probes import is_probes, shown_slices
 from app.local.opened import Opened
 from ingest.records import JobRecord
@@ -79,6 +79,13 @@ class Upkeep(Opened):
             return why_not_portable(later if later.is_dir() else self.home.versions / version)
         except VersionDamaged as error:
             return str(error)
+
+    def index(self) -> IndexStatus:
+        from app.home.indexed import index_status
+        from app.learning.going_live import live_release
+
+        _, record = live_release(self.workspace)
+        return index_status(record, self.home.generations / record.generation)
 
     def verify(self) -> list[str]:
         damaged = []

@@ -51,6 +51,8 @@ class _SystemTab:
                 self.resume = gr.Button("Resume this job", elem_id="resume-job")
         with gr.Accordion("Server log", open=False):
             self.log = _log(phrase("The last {count} lines", count=_LOG_LINES), "server-log", 20)
+        with gr.Accordion("Index", open=False):
+            self.index = drawing("index", "tables", visible=True)
         with gr.Accordion("Settings", open=False):
             self.settings = drawing("settings", "tables", visible=True)
 
@@ -58,7 +60,7 @@ class _SystemTab:
         """Connects the components with what happens on them."""
         of_admin, quietly = self.access.of_admin, {**AT_ONCE, "show_progress": "hidden"}
         doctor = [self.line, self.found, self.look, self.quick, self.timer, self.jobs.drawn]
-        opened = [*doctor, self.log, self.settings]
+        opened = [*doctor, self.log, self.index, self.settings]
         tab.select(of_admin(self._opened, self.line), None, opened, **quietly)
         for button, every_byte in ((self.look, True), (self.quick, False)):
             button.click(of_admin(self._examiner(every_byte), self.line), None, doctor, **AT_ONCE)
@@ -77,6 +79,7 @@ class _SystemTab:
         return {
             **self._watch(visit),
             self.log: "\n".join(reversed(lines)),
+            self.index: drawn(system_words.index_view(visit.desk.index(), visit.say)),
             self.settings: drawn(system_words.settings_view(settings, visit.say)),
         }
 

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from app.desk.health import Described
+from app.desk.health import Described, IndexStatus
 from app.ui.drawn import Markup, tag
 from app.ui.wording import escaped, moment
 from app.ui.words import ENGLISH, Words
+from app.words.messages import size
 from ingest.records import JobRecord
 from ingest.sentence import phrase
 
@@ -25,6 +26,17 @@ KINDS = {
 NOBODY = phrase("Not checked yet.")
 JOB_HEADERS = ["job", "what", "state", "started (UTC)", "took", "by", "about"]
 FOUND_HEADERS = ("level", "checked", "found")
+INDEX_HEADERS = (
+    "release",
+    "kind",
+    "why",
+    "pictures",
+    "segments",
+    "taken out",
+    "a search takes",
+    "kept",
+    "size",
+)
 SETTING_HEADERS = ("setting", "here", "default", "meaning")
 ARGUMENTS = (
     "chunk", "strategy", "seed", "promote", "why", "by", "source", "name", "held", "held why", "check", "every byte",
@@ -144,6 +156,20 @@ def settings_view(settings: Sequence[Described], say: Words = ENGLISH) -> Markup
             )
         )
     return _table(SETTING_HEADERS, rows, say)
+
+
+def index_view(found: IndexStatus, say: Words = ENGLISH) -> Markup:
+    """Returns a table of what the live index is like."""
+    taken = "–" if found.milliseconds is None else f"{found.milliseconds:g} ms"
+    kept = "–" if found.kept is None else f"{100 * found.kept:.1f} %"
+    out = f"{100 * found.taken_out_share:.1f} %"
+    cells = (found.kind, say.said(found.why), f"{found.pictures:,}", len(found.segments), out, taken, kept)
+    row = tag(
+        "tr",
+        tag("th", found.release, scope="row"),
+        [tag("td", str(one)) for one in (*cells, size(found.bytes))],
+    )
+    return _table(INDEX_HEADERS, [row], say)
 
 
 def _kind(job: JobRecord, say: Words) -> str:

@@ -30,6 +30,7 @@ ROOT = Path(__file__).parents[3]
 VERBS = {
     *(
         "init",
+        "index",
         "add",
         "update",
         "methods",

@@ -273,6 +273,7 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     "canaries": [lambda desk: desk.canaries()],
     "remove_canary": [lambda desk: desk.remove_canary("a red boat"), lambda desk: desk.remove_canary("x")],
     "status": [lambda desk: desk.status(), lambda desk: desk.status(True)],
+    "index": [lambda desk: desk.index()],
     "verify": [lambda desk: desk.verify()],
     "log": [lambda desk: len(desk.log(1)).to_bytes(1, "big")],
     "settings": [lambda desk: [one for one in desk.settings() if one.name not in {"home", "port"}]],

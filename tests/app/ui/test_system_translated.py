@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.desk.health import SUMMARY
+from app.desk.health import SUMMARY, IndexStatus
 from app.desk.jobs import UpdateRequest
 from app.desk.operation import stored_of
 from app.doctor import examination
@@ -122,3 +122,14 @@ def test_every_setting_is_explained_in_the_browsers_language(language: str) -> N
     own = described(Settings(home=Path("x"), port=1))
     values = {text for one in own for text in (one.name, one.value, one.default)} | {"docs/gate.md"}
     assert left(language, partial(system_words.settings_view, own), *values) == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_the_index_is_like_is_told_in_the_browsers_language(language: str) -> None:
+    why = phrase("Fewer than {count} pictures are always compared in full.", count="10,000")
+    for known in (0.5, None):
+        found = IndexStatus("r7", "g7", "Flat", why, 96, 4, 5000, known, known, ())
+        assert "4.0 %" in system_words.index_view(found)
+        assert left(language, partial(system_words.index_view, found), "r7", "Flat", "ms", "kB") <= {
+            "segments"
+        }
