@@ -131,5 +131,10 @@ def stored_of(record: Any) -> Any:
 
 def grown(kind: type[Record], record: Any, **more: Any) -> Record:
     """Returns a record as one of a kind that has its fields and more."""
-    names = [field.name for field in fields(record) if field.name not in more]
-    return kind(**{name: getattr(record, name) for name in names}, **more)
+    names = _names(type(record))  # type: ignore[arg-type]  # a type is hashable
+    return kind(**{name: getattr(record, name) for name in names if name not in more}, **more)
+
+
+@cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))

@@ -26,6 +26,7 @@ from app.desk.hits import (
     Searched,
     SearchRequest,
 )
+from app.desk.operation import grown
 from app.desk.slices import recalls_of
 from app.desk.troubles import INVALID, OWN_ERRORS, invalid_sentence, trouble_of
 from app.local.opened import Opened, as_seen
@@ -257,7 +258,8 @@ class Searching(Opened):
 def _with(shown: PictureShown | None, hit: Found) -> Found:
     if shown is None:
         return hit
-    return replace(
+    return grown(
+        Found,
         hit,
         domain=shown.domain,
         taken=shown.taken,

@@ -16,14 +16,15 @@ from app.server.serving import Serving
 from ingest.sentence import phrase
 
 
-def _serving(request: Request) -> Serving:
+# None of these waits for anything: as plain functions each would go through a thread of its own.
+async def _serving(request: Request) -> Serving:
     serving = request.app.state.serving
     if not isinstance(serving, Serving):
         raise TypeError("the application was built without its serving state")
     return serving
 
 
-def _account(request: Request) -> Account:
+async def _account(request: Request) -> Account:
     account = account_of(request.scope)
     if account is None:
         raise NotAllowed(phrase("Sign in first."))
@@ -40,16 +41,16 @@ State = Annotated[Serving, Depends(_serving)]
 Anyone = Annotated[Account, Depends(_account)]
 
 
-def _desk(state: State, account: Anyone) -> Served:
+async def _desk(state: State, account: Anyone) -> Served:
     return Served(state, account)
 
 
-def _admin(state: State, account: Anyone) -> Served:
+async def _admin(state: State, account: Anyone) -> Served:
     # The guard has checked by path; a route that changes things says so itself too.
     return Served(state, account.require_admin())
 
 
-def _contributor(state: State, account: Anyone) -> Served:
+async def _contributor(state: State, account: Anyone) -> Served:
     return Served(state, account.require("contributor"))
 
 
