@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import quote, unquote
@@ -88,6 +89,12 @@ class ArrowFile:
 
     @contextmanager
     def _asked(self, *what: str) -> Iterator[IO[bytes]]:
+        if find_spec("pyarrow") is None:
+            raise BadUpload(
+                "not_installed",
+                f"{shown(self.name)} is read with pyarrow, which is not installed here. To install it: "
+                "pip install 'perennial-search[learn]'",
+            )
         verb, *rest = what
         # -P: the folder of the script is no place to import from.
         command = [sys.executable, "-P", str(_CHILD), verb, str(self.path), *rest]

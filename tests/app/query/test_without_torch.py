@@ -11,7 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from app.desk.troubles import LEARNING
 from app.home.settings import load_settings
@@ -97,6 +99,16 @@ def test_what_learns_says_how_to_install_what_it_needs(workspace: Workspace, tmp
     for asked in (["update", "--chunk", teaching], ["init", "--home", str(tmp_path / "other")], ["models"]):
         assert_says_how_to_install(run(workspace, *asked))
     assert not (tmp_path / "other").exists()
+
+
+def test_a_parquet_file_says_how_to_install_what_reads_it(workspace: Workspace, tmp_path: Path) -> None:
+    parquet.write_table(pyarrow.table({"caption": ["a boat"]}), tmp_path / "more.parquet")
+    answer = run(workspace, "ingest", str(tmp_path / "more.parquet"))
+    assert answer.returncode != 0
+    said = " ".join(answer.stderr.split())
+    assert (
+        "ore.parquet is read with pyarrow, which is not installed here. To install it: pip install" in said
+    )
 
 
 def test_releases_are_compared_exported_taken_in_and_taken_back(workspace: Workspace, tmp_path: Path) -> None:
