@@ -168,7 +168,7 @@ def needs_learning(error: ModuleNotFoundError) -> NeedsLearning | None:
         return None
     return NeedsLearning(
         phrase(
-            "This needs what learning is done with, and {name} is not installed here. To install it: {command}",
+            "This needs the packages for learning, and {name} is not installed here. To install them: {command}",
             name=name,
             command=f"pip install '{DISTRIBUTION}[learn]'",
         )

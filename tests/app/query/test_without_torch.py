@@ -86,7 +86,7 @@ def assert_says_how_to_install(answer: subprocess.CompletedProcess[str]) -> None
     assert "Traceback" not in answer.stderr
     said = " ".join(answer.stderr.split())
     assert re.search(
-        r"(torch|open_clip) is not installed here\. To install it: pip install '[a-z-]+\[learn\]'", said
+        r"(torch|open_clip) is not installed here\. To install them: pip install '[a-z-]+\[learn\]'", said
     )
 
 
