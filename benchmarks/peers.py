@@ -104,7 +104,7 @@ def measured(program: Program, row: str, size: int, number: int, asked: argparse
     if not pictures.exists():
         pictures.mkdir(parents=True)
         for n in range(count):
-            (pictures / f"{n}.jpg").write_bytes(photo(2 * (number * 1000 + n) + (row == "grow")))
+            (pictures / f"{n}.jpg").write_bytes(photo(10**6 + 2 * (number * 1000 + n) + (row == "grow")))
     return vars(program.add(size, pictures)) | {"count": count}
 
 

@@ -233,6 +233,7 @@ class ClipRetrieval(Program):
             "enable_metadata": False,
             "use_jit": False,
             "num_prepro_workers": 1,
+            "batch_size": 16,  # it warms up with two batches
             "enable_wandb": False,
         }
         took, _ = run([*self._launch, "inference", *flags(options)], env=clean(), stderr=subprocess.DEVNULL)

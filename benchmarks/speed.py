@@ -1,6 +1,6 @@
 """Measures speed as ratios within one run and writes docs/results/speed.md.
 
-    python benchmarks/speed.py [--only query|bulk|update|swaps|segments|help|rescan|changes|install|minute|searching]
+    python benchmarks/speed.py [--only PART]
 
 Absolute times say more about the machine than about the program; each ratio compares two things done by turns in the
 same process. What takes a process of its own is given with its processor time, which other work on the machine moves
@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 from speed_folders import changed_folder, unchanged_folder
+from speed_language import taught_language
 from speed_minute import first_minute, installing
 from speed_parts import bulk_embedding, help_seconds, text_query
 from speed_segments import fifty_more
@@ -36,6 +37,7 @@ PARTS = (
     "query",
     "bulk",
     "update",
+    "language",
     "swaps",
     "segments",
     "help",
@@ -77,6 +79,7 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
         "query": lambda: text_query(folder, vectors=100_000 // few, rounds=200 // few),
         "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=1 if quick else 3),
         "update": lambda: text_only_update(pairs=1024 // (4 if quick else 1)),
+        "language": lambda: taught_language(pairs=1000 // few, rounds=1 if quick else 3),
         "swaps": lambda: swaps_under_load(folder, swaps=50 // few, rate=20.0),
         "segments": lambda: fifty_more(folder, vectors=100_000 // few, rounds=5 // few or 1),
         "help": lambda: help_seconds(5),
