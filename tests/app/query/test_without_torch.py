@@ -106,9 +106,7 @@ def test_a_parquet_file_says_how_to_install_what_reads_it(workspace: Workspace, 
     answer = run(workspace, "ingest", str(tmp_path / "more.parquet"))
     assert answer.returncode != 0
     said = " ".join(answer.stderr.split())
-    assert (
-        "ore.parquet is read with pyarrow, which is not installed here. To install it: pip install" in said
-    )
+    assert "ore.parquet is read with pyarrow, which is not installed here. To install it: pip install" in said
 
 
 def test_releases_are_compared_exported_taken_in_and_taken_back(workspace: Workspace, tmp_path: Path) -> None:
