@@ -74,7 +74,8 @@ def taught_language(*, pairs: int, rounds: int) -> Measured:
         f"<= {BAR}x",
         ratio <= BAR,
         f"`language-tables` on `{ENCODER}` without the gate, features of pictures known, {epochs} epochs; "
-        f"medians of {rounds}: {statistics.median(whole):.1f} s against {statistics.median(floors):.1f} s for both towers over all captions "
+        f"medians of {rounds}: {statistics.median(whole):.1f} s against {statistics.median(floors):.1f} s "
+        "for both towers over all captions "
         "and the English ones beside them once, and the first forward and backward over the captions in each epoch",
     )
 
