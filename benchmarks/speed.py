@@ -81,7 +81,9 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
         "update": lambda: text_only_update(pairs=1024 // (4 if quick else 1)),
         "language": lambda: taught_language(pairs=1000 // few, rounds=1 if quick else 3),
         "swaps": lambda: swaps_under_load(folder, swaps=50 // few, rate=20.0),
-        "segments": lambda: fifty_more(folder, vectors=100_000 // few, rounds=5 // few or 1),
+        "segments": lambda: fifty_more(
+            folder, vectors=(1_000,) if quick else (10_000, 100_000, 1_000_000), rounds=5 // few or 1
+        ),
         "help": lambda: help_seconds(5),
         "rescan": lambda: unchanged_folder(folder, pictures=10_000 // few, rounds=15 // few),
         "changes": lambda: changed_folder(

@@ -56,6 +56,11 @@ class Portion:
         return np.arange(len(self.segment)) if self.live is None else np.flatnonzero(self.live)
 
     @property
+    def dead(self) -> NDArray[np.int64]:
+        """Its rows that were taken out, in order."""
+        return np.empty(0, dtype=np.int64) if self.live is None else np.flatnonzero(~self.live)
+
+    @property
     def ids(self) -> list[str]:
         """The content ids of its rows."""
         return unpack_ids(self.segment.ids if self.live is None else self.segment.ids[self.rows])
@@ -67,7 +72,11 @@ class Portion:
 
     def used_routes(self) -> set[str]:
         """Returns the names of its rows' routes."""
-        return set(np.unique(self.segment.route_names(self.rows)).tolist())
+        routes, names = self.segment.routes, self.segment.facts["routes"]
+        if routes is None:
+            return {BASE}
+        used = np.bincount(routes if self.live is None else routes[self.live], minlength=len(names))
+        return {name for name, count in zip(names, used.tolist(), strict=True) if count}
 
     def contents(self) -> Contents:
         """Reads its rows back; rounded where the factory quantises."""

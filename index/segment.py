@@ -6,7 +6,7 @@ are mapped, and whoever opens another generation that has it is given the one th
 
 import threading
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from index import faiss_index
 from index.errors import GenerationDamaged, UnknownIds
 from index.manifest import WHAT_TO_DO, Manifest, files_of, verify_files
-from index.tuning import build_tuned
+from index.tuning import Rows, build_tuned
 
 INDEX_FILE = "index.faiss"
 IDS_FILE = "ids.npy"
@@ -111,7 +111,7 @@ def write_segment(
     number: int,
     contents: Contents,
     factory: str,
-    queries: NDArray[np.float32],
+    queries: Callable[[], Rows],
     *,
     is_asked: bool,
 ) -> dict[str, Any]:

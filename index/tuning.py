@@ -6,7 +6,7 @@ keeps 99 in 100 of the first ten, the quickest is taken and written into the ind
 
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -57,7 +57,7 @@ def milliseconds(index: faiss_index.FaissIndex, queries: Rows) -> float:
 
 
 def build_tuned(
-    vectors: Rows, factory: str, queries: Rows, *, is_asked: bool
+    vectors: Rows, factory: str, queries: Callable[[], Rows], *, is_asked: bool
 ) -> tuple[faiss_index.FaissIndex, str, Mapping[str, Any]]:
     """Builds an index that keeps what exact search finds; returns it, its kind, and what was measured of it.
 
@@ -70,7 +70,7 @@ def build_tuned(
     index = faiss_index.build(vectors, factory)
     if not isinstance(index, faiss.IndexIVF | faiss.IndexHNSW):
         return index, factory, {}
-    told = tune(index, queries)
+    told = tune(index, queries())
     if is_asked or (told["kept"] >= KEPT and told["ms"] <= WORTH * told["exact_ms"]):
         return index, factory, {"tuned": told}
     exact = factory.rpartition(",")[2]

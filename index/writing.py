@@ -7,7 +7,7 @@ taken out is written again without them.
 
 import os
 import shutil
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +34,7 @@ _Group = list[Portion | Contents]  # what becomes one segment
 class _Making(NamedTuple):
     kind: str  # of the whole generation
     is_asked: bool  # whether a person asked for it
-    queries: Rows | None  # what an approximate segment is tuned on
+    queries: Callable[[], Rows] | None  # what an approximate segment is tuned on
 
 
 def write_generation(
@@ -65,14 +65,15 @@ def write_generation(
         UnknownIds: An id is empty, repeated or not ASCII.
         UnknownFactory: The factory is not offered, or needs more vectors.
     """
+    new = contents_of(ids, vectors, routes or {})
     made_by = {**(route_fingerprints or {}), BASE: fingerprint}
     return grow_generation(
         folder,
         None,
-        contents_of(ids, vectors, routes or {}),
+        new,
         fingerprints=made_by,
         mode=mode,
-        choice=Chosen(factory, factory, len(ids)),
+        choice=Chosen(fitting(factory, *new.vectors.shape), factory, len(ids)),
     )
 
 
@@ -93,13 +94,13 @@ def grow_generation(
     mode: str,
     choice: Chosen,
     taken_out: Collection[str] = (),
-    queries: Rows | None = None,
+    queries: Callable[[], Rows] | None = None,
 ) -> Manifest:
     """Writes a generation that holds what another one does and something new, as `write_generation` does.
 
     It lies on the disk of the generation before. What is `taken_out` of that it lacks, and what is new replaces what is
-    there. `fingerprints` are by route, of what made all its vectors. An approximate kind is tuned on `queries`,
-    (q, dim) float32 unit rows, or else on some of the vectors.
+    there. `fingerprints` are by route, of what made all its vectors. An approximate kind is tuned on what
+    `queries` gives, (q, dim) float32 unit rows, or else on some of the vectors.
 
     Raises:
         FingerprintMismatch: What stays of the generation before was made by something else.
@@ -178,18 +179,18 @@ def _write_groups(
         if before is not None and isinstance(piece, Portion) and len(group) == 1 and not _is_hollow(piece):
             shared |= _linked(folder, before, piece.number)
             facts.append({**piece.segment.facts, "number": piece.number})
-            out.append(start + np.setdiff1d(np.arange(len(piece.segment)), piece.rows))
+            out.append(start + piece.dead)
         else:
             number += 1
             contents = _joined(group)
-            asked, kind = making.queries, making.kind
+            kind, own = making.kind, contents.vectors[:MOST_ASKED]
             facts.append(
                 write_segment(
                     folder,
                     number,
                     contents,
                     kind if before is None else of_segment(kind, len(contents)),
-                    contents.vectors[:MOST_ASKED] if asked is None else asked,
+                    making.queries or (lambda own=own: own),  # type: ignore[misc]
                     is_asked=making.is_asked,
                 )
             )

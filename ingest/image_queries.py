@@ -73,6 +73,13 @@ class ImageQueries(TableQueries):
                     found[row.id] = ImageRecord(**{**row._mapping, "split": Split(row.split)})
         return found
 
+    def domains_of(self, ids: Iterable[ImageId]) -> dict[ImageId, str]:
+        """Returns the domains of those ids that are known, also of withdrawn ones."""
+        query = select(images.c.id, images.c.domain)
+        return {
+            i: name for some in grouped(ids) for i, name in self._rows(query.where(images.c.id.in_(some)))
+        }
+
     def newest_chunk_of(self, ids: Iterable[ImageId]) -> str:
         """Returns the id of the newest chunk that brought any of these pictures; empty where none did."""
         newest = (0, "")

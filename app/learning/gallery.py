@@ -12,6 +12,7 @@ import statistics
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,7 +59,8 @@ class PublishedGeneration:
     generation: str  # its id
     mode: str  # how it got its vectors (`index.generation.MODES`)
     images_embedded: int  # pictures that went through the image tower for it
-    pictures: Sequence[str]  # that it was to hold; more may have been taken in while it was made
+    # that it was to hold beside what it shares with the generation before; more may have been taken in since
+    pictures: Sequence[str]
     moved: bool = False  # whether some route has another fingerprint than in the generation before, or is new
 
 
@@ -90,7 +92,9 @@ def embed_gallery(
     `since` is the encoder's `image_forwards` before it was measured, which embeds pictures of the gallery too; now when
     None. Pictures that nobody taught stand aside of what is `known`, where that is told.
     """
-    ids = workspace.catalog.gallery_ids()
+    choice = _choice(workspace, previous, workspace.catalog.gallery_size(), encoder.dim)
+    came = None if previous is None else _what_came(workspace, encoder, previous, choice)
+    ids, gone = came or _whole(workspace, previous)
     forwards = encoder.image_forwards if since is None else since
 
     def progress(done: int, total: int) -> None:
@@ -105,18 +109,17 @@ def embed_gallery(
         route: encoder.image_fingerprint(route) for route in sorted(set(routes.values()))
     }
     fresh = _fresh(previous, ids, routes, used)
-    gone = set() if previous is None else set(previous.ids).difference(ids)
     if previous is not None and not fresh and not gone and previous.fingerprints == used:
         return PublishedGeneration(previous.id, "none", 0, ids)
-    choice = _choice(workspace, previous, len(ids), encoder.dim)
     can_grow = previous is not None and previous.choice.kind == choice.kind and 2 * len(fresh) <= len(ids)
-    grown, added = (previous, fresh) if can_grow else (None, ids)
+    grown, added = (previous, fresh) if came or can_grow else (None, ids)
     raw = image_features(
         encoder, added, workspace.load_image, workspace.features, routes=routes, progress=progress
     )
     # Measuring also embeds held-out pictures that are in no gallery.
     embedded_images = min(encoder.image_forwards - forwards, len(fresh))
-    mode = _mode(previous, ids, used, embedded_images)
+    is_same = previous is not None and not gone and len(previous.among(fresh)) == len(fresh)
+    mode = _mode(previous, used, is_mapped=is_same and embedded_images == 0)
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
     try:
         grow_generation(
@@ -127,7 +130,7 @@ def embed_gallery(
             mode=mode,
             choice=choice,
             taken_out=gone,
-            queries=asked_of(workspace, encoder, ids, routes, known) if choice.is_approximate else None,
+            queries=lambda: asked_of(workspace, encoder, routes, known),
         )
         generation = workspace.releases.publish_generation(staged)
     finally:
@@ -135,6 +138,36 @@ def embed_gallery(
     return PublishedGeneration(
         generation, mode, embedded_images, ids, previous is None or previous.fingerprints != used
     )
+
+
+def _whole(workspace: Workspace, previous: Generation | None) -> tuple[list[str], list[str]]:
+    """Returns all pictures of the gallery, and those of the generation before that are none of it."""
+    ids = workspace.catalog.gallery_ids()
+    return ids, [] if previous is None else sorted(set(previous.ids).difference(ids))
+
+
+def _what_came(
+    workspace: Workspace, encoder: SearchEncoder, previous: Generation, choice: Chosen
+) -> tuple[list[str], list[str]] | None:
+    """Returns the pictures that a generation lacks, and those that it has to lose, without going through the gallery.
+
+    Those that came last are looked at until no more are lacking than were counted. None where that does not tell:
+    where pictures take routes, something else is to make vectors, or most are new.
+    """
+    if encoder.image_routes or previous.fingerprints != {BASE: encoder.image_fingerprint()}:
+        return None
+    size, gone = workspace.catalog.gallery_size(), previous.among(workspace.catalog.outside_gallery())
+    lacking = size - (len(previous) - len(gone))
+    if previous.choice.kind != choice.kind or not 0 <= 2 * lacking <= size:
+        return None
+    new: list[str] = []
+    with closing(workspace.catalog.newest()) as parts:
+        for part in parts:
+            held = set(previous.among(part))
+            new += [one for one in part if one not in held]
+            if len(new) >= lacking and part[-1] in held:
+                break
+    return (new[::-1], gone) if len(new) == lacking else None
 
 
 def _choice(workspace: Workspace, previous: Generation | None, count: int, dim: int) -> Chosen:
@@ -148,7 +181,6 @@ def _choice(workspace: Workspace, previous: Generation | None, count: int, dim: 
 def asked_of(
     workspace: Workspace,
     encoder: SearchEncoder,
-    ids: Sequence[str],
     routes: Mapping[str, str],
     known: Learned | None,
 ) -> Vectors:
@@ -156,6 +188,7 @@ def asked_of(
 
     Those of learned languages, beside pictures, a little disturbed.
     """
+    ids = workspace.catalog.gallery_ids()
     some = ids[:: max(1, len(ids) // ASKED)]
     rows = [_disturbed(embedded(workspace, encoder, some[:SAMPLED_QUERIES], routes))]
     for language in sorted({BASE_LANGUAGE, *(known.languages if known else ())}):
@@ -171,7 +204,8 @@ def _fresh(
     """Returns the pictures that are new, or on a route that they did not take or that something else made before."""
     if previous is None:
         return ids
-    known, taken, before = set(previous.ids), previous.routes, previous.fingerprints
+    known, before = set(previous.among(ids)), previous.fingerprints
+    taken = previous.routes if before.keys() - {BASE} else {}
     moved = {route for route, fingerprint in used.items() if before.get(route) != fingerprint}
     return [
         image_id
@@ -182,10 +216,10 @@ def _fresh(
     ]
 
 
-def _mode(previous: Generation | None, ids: Sequence[str], used: Mapping[str, str], embedded: int) -> str:
+def _mode(previous: Generation | None, used: Mapping[str, str], *, is_mapped: bool) -> str:
     if previous is None or previous.fingerprint != used[BASE]:
         return "full"
-    return "mapped" if embedded == 0 and set(ids) == set(previous.ids) else "delta"
+    return "mapped" if is_mapped else "delta"
 
 
 def require_published(
@@ -239,10 +273,10 @@ def require_sound(
             exact search, or is too slow.
     """
     generation.require_made_by(encoder.image_fingerprint)
-    missing = set(wanted) - set(generation.ids)
+    missing = int(np.count_nonzero(generation.positions_of(wanted) < 0))
     if missing:
         raise ReleaseDamaged(
-            f"generation {generation.id} lacks {len(missing)} of {len(wanted)} gallery pictures; build it again"
+            f"generation {generation.id} lacks {missing} of {len(wanted)} gallery pictures; build it again"
         )
     if not len(generation):
         return {"coverage": 1.0, "agreement": 1.0, "query_seconds": 0.0}

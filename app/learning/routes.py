@@ -31,9 +31,9 @@ def picture_routes(
     """
     if not encoder.image_routes:
         return {}
-    records = workspace.catalog.images(ids)
-    routes = {image_id: encoder.image_route(records[image_id].domain) for image_id in ids}
-    nobody_said = dict.fromkeys(i for i in ids if records[i].domain == DEFAULT_DOMAIN)
+    domains = workspace.catalog.domains_of(ids)
+    routes = {image_id: encoder.image_route(domains[image_id]) for image_id in ids}
+    nobody_said = dict.fromkeys(i for i in ids if domains[i] == DEFAULT_DOMAIN)
     placed: set[str] = set()
     if previous is not None:
         placed, before = set(previous.among(list(nobody_said))), previous.routes
@@ -51,6 +51,6 @@ def stated_routes(workspace: Workspace, encoder: SearchEncoder, ids: Sequence[st
     """Returns the routes of pictures by their domains alone, as slices are measured; base routes left out."""
     if not encoder.image_routes:
         return {}
-    records = workspace.catalog.images(ids)
-    routes = {image_id: encoder.image_route(records[image_id].domain) for image_id in ids}
+    domains = workspace.catalog.domains_of(ids)
+    routes = {image_id: encoder.image_route(domains[image_id]) for image_id in ids}
     return {image_id: route for image_id, route in routes.items() if route != BASE}

@@ -90,9 +90,9 @@ def _untaught(
     taught = {one for chunk in known.chunks for one in workspace.catalog.chunk(chunk).domains}
     taught.update(encoder.image_routes)
     found: dict[str, list[str]] = {}
-    records = workspace.catalog.images(ids) if taught else {}
+    domains = workspace.catalog.domains_of(ids) if taught else {}
     for image_id in ids if taught else ():
-        domain = records[image_id].domain
+        domain = domains[image_id]
         is_guessed = domain == DEFAULT_DOMAIN and routes.get(image_id, BASE) in encoder.image_routes
         if domain not in taught and not is_guessed:
             found.setdefault(domain, []).append(image_id)

@@ -37,7 +37,7 @@ def vectors() -> Rows:
 @pytest.mark.parametrize("kind", ["IVF128,SQfp16", "HNSW16"])
 def test_an_approximate_index_keeps_what_exact_search_finds(vectors: Rows, tmp_path: Path, kind: str) -> None:
     queries = clustered(200, 2)
-    made, found, facts = build_tuned(vectors, kind, queries, is_asked=True)
+    made, found, facts = build_tuned(vectors, kind, lambda: queries, is_asked=True)
     faiss_index.write(made, tmp_path / "index")
     index = faiss_index.read(tmp_path / "index")
     told = facts["tuned"]
@@ -52,16 +52,16 @@ def test_an_approximate_index_keeps_what_exact_search_finds(vectors: Rows, tmp_p
 
 def test_an_index_in_lists_that_wins_nothing_is_made_exact_unless_asked_for(vectors: Rows) -> None:
     spread = unit_rows(np.random.default_rng(3).normal(size=(COUNT, DIM)))  # nothing is near to anything
-    index, kind, facts = build_tuned(spread, "IVF128,SQfp16", spread[:50], is_asked=False)
+    index, kind, facts = build_tuned(spread, "IVF128,SQfp16", lambda: spread[:50], is_asked=False)
     assert (kind, index.ntotal, facts["tried"]["kind"]) == ("SQfp16", COUNT, "IVF128,SQfp16")
     assert agreement(index, spread[:50], 10) == 1.0
-    assert build_tuned(spread, "IVF128,SQfp16", spread[:50], is_asked=True)[1] == "IVF128,SQfp16"
+    assert build_tuned(spread, "IVF128,SQfp16", lambda: spread[:50], is_asked=True)[1] == "IVF128,SQfp16"
 
 
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.9])
 def test_filters_of_an_index_in_lists_find_what_exact_search_finds(vectors: Rows, share: float) -> None:
     queries = clustered(100, 2)
-    index, _, _ = build_tuned(vectors, "IVF128,SQfp16", queries, is_asked=True)
+    index, _, _ = build_tuned(vectors, "IVF128,SQfp16", lambda: queries, is_asked=True)
     allowed = np.random.default_rng(4).random(COUNT) < share
     _, right = faiss_index.search_rows(index, queries, 10, np.flatnonzero(allowed))
     _, found = faiss_index.search(index, queries, 10, allowed=allowed)
@@ -83,7 +83,7 @@ def test_a_large_gallery_is_looked_up_in_lists_and_what_comes_later_is_compared_
     first = contents_of(names[:COUNT], vectors, {})
     prints = {"": TOWER}
     grow_generation(
-        tmp_path / "a", None, first, fingerprints=prints, mode="full", choice=choice, queries=queries
+        tmp_path / "a", None, first, fingerprints=prints, mode="full", choice=choice, queries=lambda: queries
     )
     before = load_generation(tmp_path / "a")
     more = contents_of(names[COUNT:], clustered(50, 5), {})

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sqlalchemy import delete
 
 from app.desk.errors import ReleaseDamaged
 from app.home.manifest import ReleaseManifest
@@ -18,6 +19,7 @@ from index import kinds, tuning
 from index.generation import Generation
 from index.writing import write_generation
 from ingest.intake import IntakeOptions, ingest_source
+from ingest.schema import captions, chunk_captions, chunk_images, images, writing
 from model_updates.encoder import Encoder
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
@@ -136,3 +138,44 @@ def test_a_release_with_strange_vectors_cannot_be_promoted(workspace: Workspace)
     with pytest.raises(ReleaseDamaged, match="other vectors"):
         going_live.promote(workspace, release, why="", by="test")
     assert workspace.releases.current() == commit
+
+
+def test_what_came_and_went_is_found_without_going_through_the_gallery(workspace: Workspace) -> None:
+    encoder, before = live(workspace)
+    ids = before.ids
+    assert _came(workspace, encoder, before) == ([], [])
+    assert gallery.embed_gallery(workspace, encoder, previous=before).mode == "none"
+    out = [ids[3], ids[-1]]
+    workspace.catalog.withheld.take_out(out, why="test", by="test")
+    assert _came(workspace, encoder, before) == ([], [ids[3], ids[-1]])
+    less = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=before).generation)
+    assert set(less.ids) == set(ids) - set(out)
+    workspace.catalog.withheld.put_back(out)  # one came first, one last
+    assert _came(workspace, encoder, less) == (out, [])
+    made = gallery.embed_gallery(workspace, encoder, previous=less)
+    again = workspace.open_generation(made.generation)
+    assert (made.mode, made.images_embedded, set(again.ids)) == ("delta", 0, set(ids))
+    assert again.portions[0].segment is less.portions[0].segment
+    gallery.require_own(workspace, again, encoder, ids)
+
+
+def test_beside_an_older_catalog_the_gallery_is_gone_through(workspace: Workspace) -> None:
+    """Pictures that the catalog does not know any more hide how many it lacks."""
+    encoder, before = live(workspace)
+    workspace.catalog.withheld.take_out(before.ids[-3:], why="test", by="test")
+    less = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=before).generation)
+    workspace.catalog.withheld.put_back(before.ids[-3:])
+    with writing(workspace.catalog._engine) as connection:
+        for table in (chunk_captions, captions, chunk_images):
+            connection.execute(delete(table))
+        connection.execute(delete(images).where(images.c.id.in_(before.ids[:2])))
+    assert _came(workspace, encoder, less) is None
+    made = workspace.open_generation(gallery.embed_gallery(workspace, encoder, previous=less).generation)
+    assert set(made.ids) == set(before.ids[2:])
+
+
+def _came(
+    workspace: Workspace, encoder: Encoder, generation: Generation
+) -> tuple[list[str], list[str]] | None:
+    found = gallery._what_came(workspace, encoder, generation, generation.choice)
+    return None if found is None else (found[0], sorted(found[1], key=generation.ids.index))
