@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.commands.options import argument, source_path
-from app.commands.starting import starting
 from app.commands.terminal import HomeOption, settings_for, staged, who
 from app.desk.errors import UsageProblem
 
@@ -38,6 +37,8 @@ def open_(
     somebody needs to begin. The second time it starts in seconds.
     """
     settings = settings_for(home, port=port)
+    from app.commands.starting import starting
+
     found = _existing(folders or [])
     settings = settings.model_copy(
         update={"watch": [*found, *(one for one in settings.watch if one not in found)]}

@@ -12,7 +12,6 @@ import typer
 
 from app import DISTRIBUTION
 from app.commands.options import argument, option
-from app.commands.starting import starting
 from app.commands.terminal import HomeOption, JsonOption, connected, server_of, settings_for, show
 from app.desk.errors import UsageProblem
 
@@ -142,6 +141,7 @@ def serve(
 ) -> None:
     """Serve the pages and the REST interface."""
     settings = settings_for(home, host=host, port=port)
+    from app.commands.starting import starting
     from app.home.folder import Home
 
     Home.open(settings.home).require_stores()
@@ -240,6 +240,8 @@ def demo(
         from app.demo.script import run_script
 
         raise typer.Exit(run_script(settings))
+    from app.commands.starting import starting
+
     with starting(settings) as server:
         from app.demo.script import make_guided_home
 

@@ -6,9 +6,10 @@ What a person reads counts and measures their own pictures alone, unless they as
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from ingest.records import ChunkRecord
+if TYPE_CHECKING:
+    from ingest.records import ChunkRecord
 
 DOMAIN = "probes"
 """Of their pictures; no slice of it is a person's own."""

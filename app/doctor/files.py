@@ -8,7 +8,7 @@ from pathlib import Path
 from app import DISTRIBUTION
 from app.desk.health import Diagnosis, Level
 from app.home import durable, garbage
-from app.home.folder import Home
+from app.home.folder import SOCKETS, Home
 from app.home.store import STAGING_SECONDS
 from app.home.workspace import Workspace
 from app.words.messages import size
@@ -31,6 +31,7 @@ _AT_TOP = frozenset(
         "workers",
         "versions",
         "generations",
+        "graphs",
         "captions",
         "releases",
         "commits",
@@ -110,7 +111,8 @@ def disk(home: Home) -> Iterator[Diagnosis]:
 
 
 def _is_ours(path: Path) -> bool:
-    return path.name in _AT_TOP or path.name.startswith((".", "perennial.log", "perennial.toml"))
+    named = path.name in _AT_TOP or path.match(SOCKETS)
+    return named or path.name.startswith((".", "perennial.log", "perennial.toml"))
 
 
 def _age(path: Path) -> float:

@@ -20,8 +20,10 @@ import pytest
 from app.commands.beside import ROUTE
 from app.desk.desk import Desk
 from app.desk.operation import operations
+from app.doctor.files import orphans
 from app.home.folder import SOCKETS, Home
 from app.home.settings import Settings
+from app.home.workspace import Workspace
 from app.server.own_socket import own_socket
 from app.server.security import password_line
 from tests.app.server.served import make_home
@@ -149,10 +151,11 @@ def test_what_a_killed_server_left_is_passed_over_and_replaced(tmp_path: Path) -
     with socket.socket(socket.AF_UNIX) as killed:
         killed.bind(str(place))
     assert _answer(settings.home, *BOAT)[1]
-    with own_socket(home, settings) as (own,):
+    with own_socket(home, settings) as (own,), Workspace.open(settings) as workspace:
         own.listen()
         with socket.socket(socket.AF_UNIX) as asking:
             asking.connect(str(place))
+        assert [str(one.level) for one in orphans(workspace)] == ["ok"]
     assert not place.exists()
 
 

@@ -152,12 +152,12 @@ def test_it_survives_a_restart_and_the_memory_is_let_go_when_it_ends(tmp_path: P
         assert _answered(serving) == 1
         _until(lambda: bool(serving.shadowing.release), "the candidate was not loaded again")
         version = serving.workspace.releases.release("r2").version
-        assert version in serving.workspace._versions
+        assert version in serving.workspace._searchers
         _ask(serving, "a house")
         _until(lambda: _answered(serving) == 2, "the query was never asked")
         shadow.stop(serving.workspace, "r2", by="tests", why="seen enough")
         _until(lambda: not serving.shadowing.release, "it never left the shadow")
-        _until(lambda: version not in serving.workspace._versions, "its memory is held")
+        _until(lambda: version not in serving.workspace._searchers, "its memory is held")
 
 
 def test_a_candidate_that_goes_live_leaves_the_shadow(serving: Serving) -> None:
