@@ -355,12 +355,14 @@ def test_peers_are_set_beside_in_the_same_round_and_what_is_behind_says_why(
     text = peers.page(peers.known(kept))
     row = next(line for line in text.splitlines() if line.startswith("| processor time, s"))
     assert row.endswith(
-        "| 2.20 | 2.00 | 4.40 | **behind rclip** by 2.00x (1.10–3.00) | ahead of bare faiss 2.00x (1.10–2.93) |"
+        "| 2.20 | 2.00 | 4.40 | **behind rclip** by 2.00x (1.10–3.00) | 2.00x better than bare faiss (1.10–2.93) |"
     )
     assert "- processor time, s: it reads more." in text
-    assert "- clock, s: not looked into yet." in text
+    assert "- clock, s: modules that a search does not need" in text
     assert "clip-retrieval: it has no such command." in text
     assert "Not measured: 1,000,000 vectors; no room." in text
+    peers.note(kept, **_beside("Perennial", 0, cpu=0.4))
+    assert "| level with rclip, behind 1.10x (0.80–2.00) |" in peers.page(peers.known(kept))
 
 
 def test_many_clients_ask_different_texts_and_their_times_are_counted(module: Any) -> None:
