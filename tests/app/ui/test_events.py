@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -19,3 +20,17 @@ def test_only_what_is_slow_or_for_programs_waits_in_a_queue(tmp_path: Path, page
     queued = {event["api_name"] for event in events if event["queue"]}
     assert queued <= SLOW | FOR_PROGRAMS
     assert sum(not event["queue"] for event in events) > 10
+
+
+def test_a_page_that_nobody_uses_looks_seldom_whether_something_waits(tmp_path: Path) -> None:
+    """Gradio's own pace is a thousand looks a second for each page: 4 % of a core for a server at rest."""
+    settings = make_home(tmp_path, poll_seconds=3600)
+    with served(settings, with_pages=True, with_jobs=False) as running, running.client() as client:
+        client.get("/readyz")
+        time.sleep(2)
+        shares = []
+        for _ in range(3):
+            since = time.process_time()
+            time.sleep(1)
+            shares.append(time.process_time() - since)
+    assert min(shares) < 0.015
