@@ -7,7 +7,8 @@ IndexingError
 ├── UnknownFactory         FAISS does not know the factory string, or it needs more vectors
 ├── UnknownIds             an id is not in this generation, or ids are unfit to be stored
 ├── FingerprintMismatch    vectors of one image tower meet a generation of another
-└── GenerationDamaged      a generation folder fails its checksums, or is not a generation
+├── GenerationDamaged      a generation folder fails its checksums, or is not a generation
+└── GenerationTooNew       a later version of the program wrote a generation folder
 """
 
 
@@ -41,3 +42,7 @@ class FingerprintMismatch(IndexingError):
 
 class GenerationDamaged(IndexingError):
     """A generation folder fails its checksums, or is not a generation."""
+
+
+class GenerationTooNew(IndexingError):
+    """A later version of the program wrote a generation folder; nothing is wrong with it."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from index.errors import GenerationDamaged
+from index.errors import GenerationDamaged, GenerationTooNew
 
 Manifest: TypeAlias = dict[str, object]
 
@@ -40,7 +40,8 @@ def read_manifest(folder: Path) -> Manifest:
     """Reads a manifest and requires its bytes to be exactly what `write_manifest` would write.
 
     Raises:
-        GenerationDamaged: Missing, changed, a git-LFS pointer, or of another kind or schema.
+        GenerationDamaged: Missing, changed, a git-LFS pointer, or of another kind.
+        GenerationTooNew: Of a later schema.
     """
     try:
         data = (folder / FILE_NAME).read_bytes()
@@ -64,10 +65,15 @@ def read_manifest(folder: Path) -> Manifest:
         raise GenerationDamaged(
             f"The manifest of generation {folder.name} fails its own checksum. {WHAT_TO_DO}"
         )
-    if manifest.get("kind") != KIND or manifest.get("schema") not in (1, SCHEMA):
+    kind, schema = manifest.get("kind"), manifest.get("schema")
+    if kind == KIND and isinstance(schema, int) and schema > SCHEMA:
+        raise GenerationTooNew(
+            f"Generation {folder.name} has schema {schema}; this Perennial reads up to {SCHEMA}. Install a newer "
+            "release; nothing is lost."
+        )
+    if kind != KIND or schema not in (1, SCHEMA):
         raise GenerationDamaged(
-            f"{folder.name} holds a {manifest.get('kind')} in schema {manifest.get('schema')}; "
-            f"this program reads a {KIND} in schema {SCHEMA}. Use the program version that wrote it."
+            f"{folder.name} holds a {kind} in schema {schema}, and no {KIND}. {WHAT_TO_DO}"
         )
     return manifest
 

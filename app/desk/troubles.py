@@ -98,6 +98,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             learning_errors.VersionDamaged,
             learning_errors.TrainingDiverged,
             index_errors.GenerationDamaged,
+            index_errors.GenerationTooNew,
             index_errors.FingerprintMismatch,
         ),
     ),

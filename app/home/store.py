@@ -245,14 +245,19 @@ class ReleaseStore:
         if standing.commit is not None:
             return replace(standing.commit, skipped=standing.skipped)
         if standing.skipped:
+            if self.standing(with_index=False).commit is not None:
+                raise NoRelease(
+                    f"{standing.skipped[0].why} Add a picture with `perennial add`: then the index is made again of "
+                    "what is kept of the pictures. Or restore the home from a backup."
+                )
             raise NoRelease(
                 f"None of the {len(standing.skipped)} commits can be trusted. The newest: "
                 f"{standing.skipped[0].why} Restore the home from a backup, or commit an intact release."
             )
         return None
 
-    def standing(self) -> Standing:
-        """What the commit log says, without raising over damage."""
+    def standing(self, *, with_index: bool = True) -> Standing:
+        """What the commit log says, without raising over damage; `with_index` counts that of an index, too."""
         skipped: list[SkippedCommit] = []
         numbers = self._log.numbers()
         highest = numbers[-1] if numbers else 0
@@ -262,7 +267,7 @@ class ReleaseStore:
                 record = self.release(commit.release)
                 if record.sha256 != commit.release_sha256:
                     raise ReleaseDamaged(f"Release {record.id} is not the one that was committed.")
-                self._require_intact(record)
+                self._require_intact(record, with_index=with_index)
             except (ReleaseDamaged, ReleasePruned, UnknownRelease) as error:
                 skipped.append(SkippedCommit(number, error.message))
             else:
@@ -465,12 +470,15 @@ class ReleaseStore:
             pruned=pruned.read(self._home.pruned, release_id),
         )
 
-    def _require_intact(self, record: ReleaseRecord, *, every_byte: bool = False) -> None:
+    def _require_intact(
+        self, record: ReleaseRecord, *, every_byte: bool = False, with_index: bool = True
+    ) -> None:
         record.require_kept()
         self._releases.verify(record.id, record.sha256, every_byte=every_byte)
         manifest = record.manifest
         self._versions.verify(manifest.version, manifest.version_sha256, every_byte=every_byte)
-        self._generations.verify(manifest.generation, manifest.generation_sha256, every_byte=every_byte)
+        if with_index:
+            self._generations.verify(manifest.generation, manifest.generation_sha256, every_byte=every_byte)
 
 
 def _require_published(shelf: Shelf, named: str) -> str:

@@ -40,7 +40,7 @@ def add_chunk(
         IngestError: the upload as a whole cannot be used; nothing changed.
         NoRelease: the home has no live release to add pictures to.
     """
-    _, live = going_live.live_release(workspace)
+    _, live = going_live.live_but_for_its_index(workspace)
     sooner = _Sooner(workspace, by, progress)
     report = ingest_source(
         source,
@@ -107,19 +107,26 @@ def extend_gallery(
     """
     embedded_images = 0
     for _ in range(ATTEMPTS):
-        live, record = going_live.live_release(workspace)
+        parent, record = going_live.live_but_for_its_index(workspace)
         encoder = workspace.open_searcher(record.version)
         progress(Stage("embed", phrase("making the pictures searchable")))
         previous = gallery.sound(workspace, record.generation, progress)
         known = known_to(workspace, record)
         embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress, known=known)
         embedded_images += embedded.images_embedded
+        if previous is None:
+            made = phrase(
+                "The index is made again: {kept} vectors were kept, {count} pictures were embedded again.",
+                kept=len(embedded.pictures) - embedded.images_embedded,
+                count=embedded.images_embedded,
+            )
+            progress(Stage("embed", made))
         if embedded.generation == record.generation:
             return None, embedded_images
         release = _publish_pictures(workspace, record, embedded)
         try:
             return workspace.releases.commit(
-                release, parent=live.number, reason="ingest", why=why, by=by
+                release, parent=parent, reason="ingest", why=why, by=by
             ), embedded_images
         except ParentMoved:
             logger.info("another release went live while pictures were embedded; adding them to that one")

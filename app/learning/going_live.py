@@ -120,6 +120,20 @@ def live_release(workspace: Workspace) -> tuple[CommitRecord, ReleaseRecord]:
     return commit, workspace.releases.release(commit.release)
 
 
+def live_but_for_its_index(workspace: Workspace) -> tuple[int | None, ReleaseRecord]:
+    """Returns the commit that is live, and the release whose version is: that of a later commit whose index is lost.
+
+    Raises:
+        NoRelease: nothing is.
+    """
+    last = workspace.releases.standing(with_index=False).commit
+    if last is None:
+        live_release(workspace)  # which says why
+        raise NoRelease("Nothing is live.")
+    live = workspace.releases.standing().commit
+    return live.number if live else None, workspace.releases.release(last.release)
+
+
 def before(workspace: Workspace, live: CommitRecord) -> str | None:
     """Returns the kept release that was live before the live version came, if any; gallery deltas are skipped.
 

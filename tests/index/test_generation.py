@@ -13,6 +13,7 @@ from index.errors import (
     DimensionMismatch,
     FingerprintMismatch,
     GenerationDamaged,
+    GenerationTooNew,
     ResultCountError,
     UnknownIds,
     VectorError,
@@ -293,7 +294,9 @@ def test_a_manifest_of_a_newer_schema_is_refused(tmp_path: Path) -> None:
     manifest["checksum"] = hashlib.sha256(text.encode()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
 
-    with pytest.raises(GenerationDamaged, match="schema 3; this program reads a generation in schema 2"):
+    with pytest.raises(
+        GenerationTooNew, match="schema 3; this Perennial reads up to 2. Install a newer release"
+    ):
         load_generation(folder)
 
 

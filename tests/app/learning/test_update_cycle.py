@@ -9,18 +9,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.desk.errors import NoSpace, UpdateRunning, UsageProblem
+from app.desk.errors import NoRelease, NoSpace, UpdateRunning, UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, publishing, release_words, update_cycle
+from app.learning import adding, gallery, going_live, publishing, release_words, update_cycle
 from app.learning.lessons import choose_strategy
+from app.query.snapshot import Snapshot
+from index.errors import GenerationTooNew
+from index.feature_store import _key
+from index.manifest import SCHEMA, files_of, read_manifest, write_manifest
 from ingest import named_pictures
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
 from model_updates.errors import BadStrategyOption, UnknownStrategy
+from model_updates.features import IMAGE
 from model_updates.gate.report import Policy
 from tests.app.small_home import copy_of, sample_chunk, small_home
 from tests.ingest.material import folder_of, picture
@@ -120,6 +125,41 @@ def test_a_damaged_index_is_made_again_when_pictures_come(workspace: Workspace, 
     _, record = going_live.live_release(workspace)
     np.testing.assert_array_equal(workspace.open_generation(record.generation).vectors(ids), rows)
     assert len(workspace.open_generation(record.generation).portions) == 1
+
+
+def test_what_is_lost_of_a_segment_and_of_kept_features_is_embedded_again_and_told(
+    workspace: Workspace,
+) -> None:
+    ids = workspace.catalog.gallery_ids()
+    _, record = going_live.live_release(workspace)
+    rows = workspace.open_generation(record.generation).vectors(ids)
+    for folder in workspace.home.generations.iterdir():
+        (folder / "index.faiss").unlink()
+    encoder = workspace.open_searcher(record.version)
+    prints = {encoder.image_fingerprint(), encoder.trunk_fingerprint()}
+    workspace.features._store.delete_many(_key(one, IMAGE, i) for one in prints for i in ids[:3])
+    with pytest.raises(NoRelease, match=r"has lost its file index\.faiss. Add a picture"):
+        Snapshot.load(workspace)
+    said: list[str] = []
+    commit, embedded = adding.extend_gallery(
+        workspace, why="test", by="test", progress=lambda stage: said.append(stage.message)
+    )
+    assert (commit is not None, embedded) == (True, 3)
+    assert f"{len(ids) - 3} vectors were kept, 3 pictures were embedded again." in said[-1]
+    snapshot = Snapshot.load(workspace)
+    assert snapshot.pictures == len(ids)
+    np.testing.assert_allclose(snapshot.generation.vectors(ids), rows, atol=1e-6)
+
+
+def test_an_index_of_a_later_program_is_not_taken_for_a_damaged_one(workspace: Workspace) -> None:
+    _, record = going_live.live_release(workspace)
+    folder = workspace.home.generations / record.generation
+    manifest = read_manifest(folder)
+    (folder / "manifest.json").chmod(0o644)
+    facts = {name: value for name, value in manifest.items() if name not in {"files", "checksum"}}
+    write_manifest(folder, facts | {"schema": SCHEMA + 1}, (), files_of(folder, manifest))
+    with pytest.raises(GenerationTooNew, match="Install a newer release; nothing is lost"):
+        gallery.sound(workspace, record.generation)
 
 
 def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Workspace) -> None:
