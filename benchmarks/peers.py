@@ -205,7 +205,8 @@ def page(records: Sequence[Record]) -> str:
         "Written by `make bench-peers`; do not edit. The same machine, the same ViT-B/32 at 256 pixels with random",
         "weights (others come from hubs, and speed does not depend on them), the same vectors; each program as it is",
         f"installed, by turns, {rounds} rounds. Figures are medians; ratios are of the same round, with their range.",
-        "The bare loop is a floor: onnxruntime and an index library in one process, no server, catalog or thumbnails.",
+        "The bare loop is onnxruntime and an index library in one process: no server, catalog or thumbnails. It and",
+        "the others read a text as 77 tokens, padding and all; Perennial ends where the text does, so it can be ahead.",
         "Clocks meet whatever else the machine does; processor time hardly. OpenMP has one thread in every program.",
         "",
         f"{'; '.join(machines)}; load of the machine {min(loads, default=0)} to {max(loads, default=0)}; "
