@@ -45,6 +45,7 @@ def _keep_scratch_in_one_folder(config: pytest.Config) -> None:
     """
     usual = tempfile.gettempdir()
     scratch = tempfile.mkdtemp(prefix="perennial-tests-")
+    Path(scratch).chmod(0o711)  # some tests are read by a user that may little
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", usual)
     os.environ["TMPDIR"] = tempfile.tempdir = scratch
 
