@@ -1,6 +1,7 @@
 """Vectors of texts and pictures without Perennial or torch; needs numpy, onnxruntime, pillow and tokenizers."""
 
 import json
+import os
 from collections.abc import Sequence
 from functools import cache
 from itertools import groupby
@@ -8,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from onnxruntime import InferenceSession
 from PIL import Image, ImageOps
 from tokenizers import Encoding, Tokenizer
+
+os.environ.setdefault(
+    "ORT_DISABLE_TELEMETRY", "1"
+)  # read when the library is loaded, which calls home otherwise
+from onnxruntime import InferenceSession
 
 HERE = Path(__file__).parent
 opened = cache(lambda name: InferenceSession(HERE / name, providers=["CPUExecutionProvider"]))

@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +37,8 @@ from tests.model_updates.tiny import draw, image_ids, make_strategy, teach, tiny
 TEXTS = ["a red circle", "zwei rote Boote auf einem See, vom Ufer aus gesehen", "", "一只狗", "a"]
 PICTURES = [draw(name) for name in image_ids()[:3]]
 NEW = "line"
+
+ROOT = Path(__file__).parents[2]
 
 
 def taught() -> Encoder:
@@ -250,3 +254,20 @@ def test_a_version_without_its_graphs_says_so_in_its_manifest(version: Path) -> 
 def _folder(path: Path) -> Path:
     path.mkdir()
     return path
+
+
+def test_onnxruntime_keeps_no_number_of_the_machine_and_calls_nobody(version: Path, tmp_path: Path) -> None:
+    """It does by itself, but where tests run: it looks for their variables."""
+    script = (
+        "import sys; from pathlib import Path; from model_updates.portable_encoder import PortableEncoder; "
+        "print(PortableEncoder(Path(sys.argv[1])).encode_texts(['a boat']).shape)"
+    )
+    told = {
+        name: value for name, value in os.environ.items() if not name.startswith(("CI", "ORT_", "GITHUB"))
+    }
+    told |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / ".cache")}
+    command = [sys.executable, "-c", script, str(version)]
+    ran = subprocess.run(command, env=told, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert not list(tmp_path.rglob("deviceid*"))
+    assert not list(tmp_path.rglob("onnxruntime.db*"))
