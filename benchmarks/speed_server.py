@@ -95,7 +95,7 @@ def searching(work: Path, *, pictures: int = PICTURES, queries: int = QUERIES) -
     return Measured(
         f"a machine that only searches, {pictures:,} pictures",
         installed.figure,
-        "see its table",
+        f"<= {DISK_MB} MB; more in its table",
         holds and installed.holds,
         f"{installed.what}: {installed.details}; `perennial-photo`, noise for pictures, as many texts in English, "
         "German and French, none asked twice, the language detected, one thread",
