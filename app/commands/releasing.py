@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
-from app.commands.beside import Beside
 from app.commands.options import ReleaseArgument, WhyOption, argument, option, release_names
 from app.commands.terminal import JsonOption, require_place, staged
 from app.commands.verb import Shown, verb
@@ -272,6 +271,8 @@ def _exported_table(desk: Desk, what: TableKind, to: Path, release: str | None, 
 
 
 def _exported_to_onnx(desk: Desk, to: Path, release: str | None) -> Shown:
+    from app.commands.beside import Beside
+
     if not isinstance(desk, Beside):
         raise UsageProblem("onnx works on a home on this machine. Export the release, and import it here.")
     written = desk.export_to_onnx(release, to, lambda file: typer.echo(f"… {file}", err=True))
@@ -280,6 +281,8 @@ def _exported_to_onnx(desk: Desk, to: Path, release: str | None) -> Shown:
 
 
 def _exported_to_open_clip(desk: Desk, release: str, to: Path) -> Shown:
+    from app.commands.beside import Beside
+
     if not isinstance(desk, Beside):
         raise UsageProblem(
             "--open-clip works on a home on this machine. Export the release, and import it here."
