@@ -9,8 +9,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # The exact versions that an install takes.
 PINNED := --constraint constraints.txt
 
-# Where there is a CUDA card, FAISS's GPU build takes the place of the other, which has the same name inside.
-FAISS = ! { command -v nvidia-smi && nvidia-smi; } >/dev/null 2>&1 || { $(PIP) install $(PINNED) --editable '.[learn,gpu]' && \
+# Where there is a CUDA card, FAISS's GPU build takes the place of the other, which has the same name inside; it is
+# built for Linux on x86 alone.
+FAISS = ! { [ "$$(uname -sm)" = "Linux x86_64" ] && nvidia-smi; } >/dev/null 2>&1 || { $(PIP) install $(PINNED) --editable '.[learn,gpu]' && \
 	$(PIP) install $(PINNED) --force-reinstall --no-deps faiss-gpu; }
 
 # Its client is asked by a test; it wants an older numpy than ours, so it lies apart and without what it depends on.

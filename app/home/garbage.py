@@ -88,7 +88,7 @@ def remove_unreferenced(
         _delete(trash)
         fault("prune:deleted")
         removed.append(folder.name)
-        shutil.rmtree(home.graphs / folder.name, ignore_errors=True)  # whose are they now
+        shutil.rmtree(home.graphs / folder.name, ignore_errors=True)  # those it got later
     return removed
 
 
