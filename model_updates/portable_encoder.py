@@ -17,7 +17,7 @@ import threading
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,14 @@ from model_updates.onnx_sessions import session
 from model_updates.photo.second_space import SecondSpace
 from model_updates.routes import BASE, loudness
 from model_updates.search_encoder import Rows, SearchEncoder, Tokens, unit
-from model_updates.version_files import PROFILES, VOCABULARY, preprocessing_of, read_manifest, verify
+from model_updates.version_files import (
+    GRAPHS,
+    PROFILES,
+    VOCABULARY,
+    preprocessing_of,
+    read_manifest,
+    verify,
+)
 from model_updates.vocabulary import SHARED, Vocabulary
 
 if TYPE_CHECKING:
@@ -57,14 +64,9 @@ class PortableEncoder(SearchEncoder):
         manifest = read_manifest(folder)
         files = manifest["files"]
         if checked:
-            verify(
-                folder,
-                manifest,
-                [name for name in files if not name.startswith(("state-", "strategy_state"))],
-            )
-            if graphs is not None and graphs != folder:
-                own = read_manifest(graphs)
-                verify(graphs, own, list(own["files"]))
+            own = [name for name in files if not name.startswith(("state-", "strategy_state", GRAPHS))]
+            verify(folder, manifest, own)
+            _require_sound(graphs or folder)
         self._folder, self._graphs_in = folder, graphs or folder
         self._facts = json.loads((self._graphs_in / FACTS).read_text(encoding="utf-8"))
         super().__init__(
@@ -221,18 +223,46 @@ class PortableEncoder(SearchEncoder):
             ) from error
 
 
-def is_portable(folder: Path) -> bool:
-    """Says whether a version can be searched without torch."""
-    return not why_not_portable(folder)
+class Graphs(NamedTuple):
+    """Where the graphs of a version lie."""
+
+    place: Path | None  # None where there are none that a search may use
+    why: str = ""  # there are none
+    may_be_made: bool = False  # of its weights, by torch
 
 
-def why_not_portable(folder: Path) -> str:
-    """Returns why torch searches a version; nothing where its graphs do.
+def graphs_of(folder: Path, later: Path) -> Graphs:
+    """Returns where sound graphs of a version lie: in its folder, or in that of those which it got later.
 
     Raises:
         VersionDamaged: it has no readable manifest.
     """
     manifest = read_manifest(folder)
-    if FACTS in manifest["files"]:
-        return ""
-    return str(manifest.get("needs_torch") or phrase("it was written before versions brought graphs along"))
+    if "needs_torch" in manifest:
+        return Graphs(None, str(manifest["needs_torch"]))
+    why: str = phrase("it was written before versions brought graphs along")
+    for place in (folder, later) if FACTS in manifest["files"] else (later,):
+        try:
+            said = read_manifest(place) if place.exists() else {}
+            if "needs_torch" in said:
+                return Graphs(None, str(said["needs_torch"]))
+            if said:
+                _require_sound(place)
+                return Graphs(place)
+        except VersionDamaged as error:
+            why = str(error).partition(";")[0]
+    return Graphs(None, why, may_be_made=True)
+
+
+def is_portable(folder: Path) -> bool:
+    """Says whether a version brings graphs along, by which it can be searched without torch."""
+    return FACTS in read_manifest(folder)["files"]
+
+
+def _require_sound(graphs: Path) -> None:
+    """Compares graphs with the manifest beside them; errors as `version_files.verify`."""
+    manifest = read_manifest(graphs)
+    names = [name for name in manifest["files"] if name.startswith(GRAPHS)]
+    if FACTS not in names:
+        raise VersionDamaged(f"the graphs of version {graphs.name} are not complete")
+    verify(graphs, manifest, names)

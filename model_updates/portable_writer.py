@@ -31,7 +31,7 @@ from model_updates.opening import embedded_models, open_encoder
 from model_updates.photo.e5 import BODY, MOST_TOKENS
 from model_updates.photo.e5_file import PackedFile
 from model_updates.photo.packages import SENTENCES, checked_file
-from model_updates.portable_encoder import BESIDE, FACTS, HEAD, ROUTER, TEXT, TRUNK
+from model_updates.portable_encoder import BESIDE, FACTS, HEAD, ROUTER, TEXT, TRUNK, graphs_of
 from model_updates.routes import BASE, extended
 from model_updates.towers import embed, text_parts
 from model_updates.vocabulary import SHARED
@@ -67,6 +67,8 @@ def write_portable(folder: Path, encoder: Encoder, before: Path | None) -> tuple
 
     `before` is the folder of a version that has some of them already.
     """
+    if before is not None and graphs_of(before, before).place is None:
+        before = None  # what is damaged is not handed on
     try:
         _require(encoder)
         graphs = _written(folder, encoder, before)
@@ -248,9 +250,8 @@ def _table(encoder: Encoder) -> str:
 
 
 def _known(folder: Path) -> dict[str, str]:
-    """Returns the fingerprints of a version's graphs by file; none where it has none."""
-    file = folder / FACTS
-    found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))["prints"] if file.exists() else {}
+    """Returns the fingerprints of a version's graphs by file."""
+    found: dict[str, str] = json.loads((folder / FACTS).read_text(encoding="utf-8"))["prints"]
     return found
 
 

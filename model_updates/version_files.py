@@ -16,6 +16,9 @@ from model_updates.preprocessing import Preprocessing
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.json"
 PROFILES = "languages.npz"
+GRAPHS = (
+    "search"  # what the names of those files begin with that are made of the others, and can be made again
+)
 SOUND = "sound.json"  # which files were as the manifest says, by time and place; lies beside it and is no part of it
 _SETTLED_NS = 2_000_000_000
 

@@ -17,6 +17,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ from model_updates.shards import read_shards, write_shards
 from model_updates.strategy import State
 from model_updates.towers import replace_token_table, text_parts
 from model_updates.version_files import (
+    GRAPHS,
     MANIFEST,
     PROFILES,
     VOCABULARY,
@@ -124,20 +126,25 @@ def write_version(
 
 
 def write_graphs(version: Path, encoder: Encoder, place: Path) -> None:
-    """Writes the graphs of a version that was published without, into a new folder of their own with a manifest.
+    """Writes the graphs of a version into a folder of their own with a manifest, in place of what is there.
 
-    Where there can be none, the manifest says why.
+    Those that it was published with, byte by byte, go back into its folder. Where there can be none, the manifest says
+    why.
     """
     place.parent.mkdir(exist_ok=True)
-    made = Path(tempfile.mkdtemp(prefix=f".{version.name}-", dir=place.parent))
-    try:
+    with tempfile.TemporaryDirectory(prefix=f".{version.name}-", dir=place.parent) as work:
+        made = Path(work) / "made"
+        made.mkdir()
         names, why = write_portable(made, encoder, None)
-        manifest = {"needs_torch": why} if why else {}
-        _write_manifest(made, manifest | {"files": _listed(made, names)})
-        if not place.exists():  # else another process was quicker
-            made.rename(place)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
+        listed, own = _listed(made, names), read_manifest(version)["files"]
+        if listed and listed == {name: own[name] for name in own if name.startswith(GRAPHS)}:
+            for name in listed:
+                (made / name).replace(version / name)
+            return
+        _write_manifest(made, ({"needs_torch": why} if why else {}) | {"files": listed})
+        with suppress(FileNotFoundError):
+            place.rename(Path(work) / "before")
+        made.rename(place)
 
 
 def _listed(folder: Path, names: Sequence[str]) -> dict[str, Any]:
@@ -158,7 +165,8 @@ def load_version(folder: Path, *, checked: bool = True) -> Version:
     """
     manifest = read_manifest(folder)
     if checked:
-        verify(folder, manifest, [name for name in manifest["files"] if not _is_state(name)])
+        own = [name for name in manifest["files"] if not _is_state(name) and not name.startswith(GRAPHS)]
+        verify(folder, manifest, own)
     vocabulary = None
     if VOCABULARY in manifest["files"]:
         vocabulary = Vocabulary.read(folder / VOCABULARY)

@@ -1,6 +1,7 @@
 """What is published and live: commits, checksums, fingerprints, coverage, vectors."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from index.vectors import SHORTEST_LENGTH
 from ingest.sentence import phrase
 
 EXACT_LENGTH, ROUNDED_LENGTH = 1e-3, 5e-2  # how far from 1 a stored vector may be; quantised ones are rounded
+_MADE_AGAIN = phrase("Its graphs are made again of its weights when it is next opened.")
 _ROLL_BACK = phrase("Go back with `perennial rollback`, or restore the folder from a backup.")
 
 
@@ -58,7 +60,11 @@ def checksums(releases: ReleaseStore, *, every_byte: bool) -> Iterator[Diagnosis
         except ReleasePruned:
             continue
         except ReleaseDamaged as error:
-            yield Diagnosis("checksums", Level.ERROR, f"{name}: {error.message}", _ROLL_BACK)
+            level, advice = Level.ERROR, _ROLL_BACK
+            with suppress(ReleaseDamaged):
+                releases.verify_release(name, every_byte=every_byte, with_graphs=False)
+                level, advice = Level.WARN, _MADE_AGAIN
+            yield Diagnosis("checksums", level, f"{name}: {error.message}", advice)
     said = (
         phrase("Every byte of {count} releases is as it was written.", count=intact)
         if every_byte

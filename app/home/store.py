@@ -35,6 +35,7 @@ from app.home.manifest import ReleaseManifest
 from app.home.pruned import Pruned
 from app.home.published import MANIFEST, Shelf, sequence
 from ingest.sentence import phrase, to_stored
+from model_updates.version_files import GRAPHS
 
 logger = logging.getLogger(__name__)
 
@@ -344,8 +345,12 @@ class ReleaseStore:
         shelf = self._home.generations
         return folder_bytes(shelf / record.generation, shelf / before.generation if before else None)
 
-    def verify_release(self, id_or_prefix: str, *, every_byte: bool = True) -> ReleaseRecord:
+    def verify_release(
+        self, id_or_prefix: str, *, every_byte: bool = True, with_graphs: bool = True
+    ) -> ReleaseRecord:
         """Reads every byte of a release, its version and its generation; or only compares their sizes.
+
+        Without its graphs where they do not count: they are made again of its weights (`Workspace.open_searcher`).
 
         Raises:
             UnknownRelease: There is no such release.
@@ -353,7 +358,7 @@ class ReleaseStore:
             ReleaseDamaged: Something is missing or changed.
         """
         record = self.release(id_or_prefix)
-        self._require_intact(record, every_byte=every_byte)
+        self._require_intact(record, every_byte=every_byte, with_graphs=with_graphs)
         return record
 
     def prune(self, names: Collection[str], *, by: str, why: str) -> list[str]:
@@ -471,12 +476,22 @@ class ReleaseStore:
         )
 
     def _require_intact(
-        self, record: ReleaseRecord, *, every_byte: bool = False, with_index: bool = True
+        self,
+        record: ReleaseRecord,
+        *,
+        every_byte: bool = False,
+        with_index: bool = True,
+        with_graphs: bool = False,
     ) -> None:
         record.require_kept()
         self._releases.verify(record.id, record.sha256, every_byte=every_byte)
         manifest = record.manifest
-        self._versions.verify(manifest.version, manifest.version_sha256, every_byte=every_byte)
+        self._versions.verify(
+            manifest.version,
+            manifest.version_sha256,
+            every_byte=every_byte,
+            leave_out=None if with_graphs else GRAPHS,
+        )
         if with_index:
             self._generations.verify(manifest.generation, manifest.generation_sha256, every_byte=every_byte)
 

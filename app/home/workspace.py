@@ -19,8 +19,10 @@ from index.feature_store import FeatureStore
 from index.generation import Generation, load_generation
 from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
+from ingest.sentence import joined, phrase
 from ingest.storage import Store
-from model_updates.portable_encoder import PortableEncoder, is_portable
+from model_updates.errors import NeedsLearning
+from model_updates.portable_encoder import PortableEncoder, graphs_of
 from model_updates.search_encoder import SearchEncoder
 from model_updates.version_files import read_manifest
 
@@ -117,19 +119,26 @@ class Workspace:
         return self._searchers[version_id]
 
     def _graphs_of(self, version_id: str) -> Path | None:
-        """Returns where a version's graphs lie. One from before versions had them gets its own when it is opened."""
+        """Returns where a version's graphs lie; where there are none, or damaged ones, they are made of its weights."""
         folder, later = self.home.versions / version_id, self.home.graphs / version_id
-        if is_portable(folder):
-            return folder
-        if not later.is_dir() and "needs_torch" not in read_manifest(folder):
-            encoder = self.open_encoder(version_id)
+        found = graphs_of(folder, later)
+        if found.may_be_made:
+            logger.warning("the graphs of version %s are made of its weights: %s", version_id, found.why)
             try:
-                _in_torch().write_graphs(folder, encoder, later)
+                _in_torch().write_graphs(folder, self.open_encoder(version_id), later)
+                found = graphs_of(folder, later)
+            except NeedsLearning as error:
+                said = phrase(
+                    "Version {version} has no sound graphs to be searched by ({why}); they can be made of its weights.",
+                    version=version_id,
+                    why=found.why,
+                )
+                raise NeedsLearning(joined((said, str(error)))) from error
             except OSError as error:
                 logger.warning(
                     "version %s is searched by torch, its graphs cannot be written: %s", version_id, error
                 )
-        return later if later.is_dir() and is_portable(later) else None
+        return found.place
 
     def forget_version(self, version_id: str) -> None:
         """Lets a version's memory go once nobody uses it any more."""

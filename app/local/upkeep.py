@@ -10,6 +10,7 @@ from app.desk.health import Described, Examination, IndexStatus, Live, SkippedCo
 from app.desk.probes import is_probes, shown_slices
 from app.local.opened import Opened
 from ingest.records import JobRecord
+from ingest.sentence import phrase
 
 if TYPE_CHECKING:
     from app.desk.desk import OnStage
@@ -72,13 +73,15 @@ class Upkeep(Opened):
 
     def _needs_torch(self, version: str) -> str:
         from model_updates.errors import VersionDamaged
-        from model_updates.portable_encoder import why_not_portable
+        from model_updates.portable_encoder import graphs_of
 
         try:
-            later = self.home.graphs / version
-            return why_not_portable(later if later.is_dir() else self.home.versions / version)
+            found = graphs_of(self.home.versions / version, self.home.graphs / version)
         except VersionDamaged as error:
             return str(error)
+        if found.may_be_made:
+            return phrase("{why}; the next search makes them of its weights", why=found.why)
+        return found.why
 
     def index(self) -> IndexStatus:
         from app.home.indexed import index_status

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -149,11 +150,20 @@ def test_graphs_of_what_did_not_change_are_those_of_the_version_before(version: 
     prints = json.loads((version / FACTS).read_text(encoding="utf-8"))["prints"]
     before = tmp_path / "before"
     shutil.copytree(version, before)
+    manifest = read_manifest(before)
     for name in prints:
         (before / name).write_bytes(b"of the version before")
+        manifest["files"][name] = {
+            "bytes": 21,
+            "sha256": hashlib.sha256(b"of the version before").hexdigest(),
+        }
+    (before / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     names, why = portable_writer.write_portable(_folder(tmp_path / "after"), encoder, before)
     assert (sorted(names), why) == (sorted([FACTS, *prints]), "")
     assert {(tmp_path / "after" / name).read_bytes() for name in prints} == {b"of the version before"}
+    (before / "search-text.onnx").write_bytes(b"what is damaged..... ")
+    portable_writer.write_portable(_folder(tmp_path / "anew"), encoder, before)
+    assert_graphs_open(tmp_path / "anew", prints)
 
 
 def test_a_graph_that_gives_other_numbers_is_not_left(
@@ -249,6 +259,12 @@ def test_a_version_without_its_graphs_says_so_in_its_manifest(version: Path) -> 
     assert is_portable(version)
     assert "needs_torch" not in read_manifest(version)
     assert session(version / "search-text.onnx").get_inputs()[0].name == "embedded"
+
+
+def assert_graphs_open(folder: Path, names: Iterable[str]) -> None:
+    """What is damaged of the version before is not handed on."""
+    for name in names:
+        session(folder / name)
 
 
 def _folder(path: Path) -> Path:

@@ -21,6 +21,7 @@ from app.learning import going_live
 from index import faiss_index
 from index.manifest import files_of, read_manifest, write_manifest
 from index.segment import INDEX_FILE
+from model_updates.version_files import SOUND
 from tests.app.small_home import copy_of, small_home
 from tests.ingest.material import picture
 
@@ -35,8 +36,8 @@ def found(settings: Settings, check: str) -> list[Diagnosis]:
 
 
 def files(home: Path) -> list[Path]:
-    """All files but those that SQLite and LMDB make and remove as they open and close."""
-    theirs = ("lmdb", "catalog.sqlite-")
+    """All files but those that SQLite and LMDB make and remove as they open and close, and notes of what was sound."""
+    theirs = ("lmdb", "catalog.sqlite-", SOUND)
     return sorted(path for path in home.rglob("*") if not any(part in str(path) for part in theirs))
 
 

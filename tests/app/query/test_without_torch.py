@@ -81,6 +81,19 @@ def test_a_version_without_graphs_says_what_it_needs(tmp_path: Path, monkeypatch
     assert_says_how_to_install(answer)
 
 
+def test_damaged_graphs_say_what_makes_them_again_and_nothing_else_answers(workspace: Workspace) -> None:
+    (graph,) = workspace.home.versions.glob("*/search-text.onnx")
+    graph.unlink()
+    answer = run(workspace, "search", "two red boats")
+    assert_says_how_to_install(answer)
+    said = " ".join(answer.stderr.split())
+    assert re.search(
+        r"Version v1-\S+ has no sound graphs to be searched by \(version v1-\S+ lacks search-text", said
+    )
+    assert "can be made of its weights" in said
+    assert "rank" not in answer.stdout
+
+
 def assert_says_how_to_install(answer: subprocess.CompletedProcess[str]) -> None:
     assert answer.returncode != 0
     assert "Traceback" not in answer.stderr
