@@ -1,0 +1,68 @@
+"""Claims about the log: a message is a line, and a flood is a line a second."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.home import logs
+
+
+@pytest.fixture(autouse=True)
+def _put_back() -> Iterator[None]:
+    yield
+    logs.configure()
+
+
+def _lines(home: Path) -> list[str]:
+    return logs.log_file(home).read_text(encoding="utf-8").splitlines()
+
+
+def test_what_a_stranger_sends_cannot_begin_a_line(tmp_path: Path) -> None:
+    logs.configure(home=tmp_path)
+    logging.getLogger("app.server.guard").info(
+        "refused %s %s", "GET", "/a\n2026-01-01 00:00:00,000 ERROR 1 app: all is lost\r\x1b[2J\u2028b"
+    )
+    (line,) = _lines(tmp_path)
+    assert line.endswith(r"refused GET /a\n2026-01-01 00:00:00,000 ERROR 1 app: all is lost\r\x1b[2J\u2028b")
+
+
+def test_a_traceback_keeps_its_lines(tmp_path: Path) -> None:
+    logs.configure(home=tmp_path)
+    try:
+        raise ValueError("no")
+    except ValueError:
+        logging.getLogger("app").exception("it failed")
+    assert [line.startswith(("Traceback", "  ", "ValueError")) for line in _lines(tmp_path)[1:]].count(
+        False
+    ) == 0
+    assert len(_lines(tmp_path)) > 3
+
+
+def test_a_flood_is_a_line_a_second_with_a_count(tmp_path: Path) -> None:
+    logs.configure(home=tmp_path)
+    door = logging.getLogger("app.server.guard")
+    for number in range(10_000):
+        door.info("refused %s %s", "GET", f"/{number}")
+    logging.getLogger("app.jobs").warning("job %s failed", "a")
+    logging.getLogger("app.jobs").warning("job %s failed", "b")
+    deadline = time.monotonic() + 10
+    while len(_lines(tmp_path)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.2)
+    said = [line.split(": ", 1)[1] for line in _lines(tmp_path)]
+    assert said[:3] == ["refused GET /0", "job a failed", "job b failed"]
+    assert len(said) == 4
+    assert said[3].startswith("refused GET /1 (9999 like it within a second)")
+
+
+def test_two_handlers_are_told_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs.configure(home=tmp_path, to_stderr=True)
+    for _ in range(3):
+        logging.getLogger("uvicorn.error").warning("Invalid HTTP request received.")
+    assert len(_lines(tmp_path)) == 1
+    assert capsys.readouterr().err.count("Invalid HTTP request") == 1
