@@ -19,6 +19,7 @@ from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.server.api import create_api
+from app.server.connections import limited, most_connections
 from app.server.own_socket import own_socket
 from app.server.security import Passwords
 from app.server.serving import Serving
@@ -65,8 +66,11 @@ def serve(
             serving.folders.start()  # their pictures are read while the pages load, which takes as long
             app = create_app(serving, passwords)
             options = server_options(app, settings.host, settings.port)
-            # Who signs people in must be seen at its own address, not at the one that it forwards for.
-            options.proxy_headers = settings.proxy_user_header is None
+            # Whom a request is forwarded for counts where a person has named the proxy. One that signs people in must
+            # be seen at its own address.
+            is_named = "proxy_addresses" in settings.model_fields_set
+            options.proxy_headers = is_named and settings.proxy_user_header is None
+            options.forwarded_allow_ips = settings.proxy_addresses
             server = _Server(options, on_ready)
             with own_socket(home, settings) as own:
                 server.run([listener, *own])
@@ -101,6 +105,7 @@ def server_options(app: FastAPI, host: str, port: int) -> uvicorn.Config:
         host=host,
         port=port,
         workers=1,
+        http=limited(most_connections()),
         log_config=None,  # logs.py has set up logging
         access_log=False,
         server_header=False,
