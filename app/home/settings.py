@@ -88,7 +88,8 @@ class Settings(BaseSettings):
     # A reverse proxy signs people in and names them in this header, such as X-Forwarded-User.
     proxy_user_header: str | None = Field(default=None, min_length=1)
     proxy_groups_header: str = "X-Forwarded-Groups"  # In which it names their groups.
-    # Of the proxy; from elsewhere the headers are not believed.
+    # Of the proxy; from elsewhere the headers are not believed. Without `proxy_user_header`, naming them has the
+    # server believe whom they forward a request for (X-Forwarded-For, X-Forwarded-Proto).
     proxy_addresses: Annotated[list[str], NoDecode] = ["127.0.0.1", "::1"]
     proxy_admins: Annotated[list[str], NoDecode] = []  # Names or groups of admins.
     # Names or groups of contributors; everybody else may search.

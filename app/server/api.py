@@ -22,11 +22,13 @@ from app.desk.troubles import INVALID, invalid_sentence, trouble_of
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.server import api_jobs, immich, knn_service
+from app.server.admission import Admission
 from app.server.api_jobs import ErrorOut
 from app.server.description import DOCUMENT, PAGE, describe
-from app.server.guard import Guard, Rules, SecurityHeaders
+from app.server.guard import Guard, Rules, SecurityHeaders, refusal
 from app.server.metrics import CONTENT_TYPE
 from app.server.observing import Observer
+from app.server.places import RETRY_AFTER
 from app.server.routes import desk_router
 from app.server.security import LOOPBACK, Passwords, ProxySignIn
 from app.server.serving import OWN_ERRORS, Serving
@@ -57,6 +59,7 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     )
     app.state.serving = serving
     _handle_errors(app)
+    app.add_middleware(Admission, places=serving.places, turned_away=serving.metrics.turned_away)
     app.add_middleware(Observer, metrics=serving.metrics)
     _protect(app, serving.settings, passwords)
     described = (api_jobs.router, desk_router())
@@ -140,7 +143,7 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
 
 
 def _nothing_here(rest: str) -> JSONResponse:
-    return _answer(404, "unknown_route", f"There is nothing at /v1/{rest[:80]}, or not with this method.")
+    return refusal(404, "unknown_route", f"There is nothing at /v1/{rest[:80]}, or not with this method.")
 
 
 def _handle_errors(app: FastAPI) -> None:
@@ -148,32 +151,30 @@ def _handle_errors(app: FastAPI) -> None:
         trouble = trouble_of(error)
         if trouble.status >= 500:
             logger.warning("%s %s: %s", request.method, request.url.path, error)
-        return _answer(trouble.status, trouble.code, trouble.sentence)
+        return refusal(
+            trouble.status, trouble.code, trouble.sentence, RETRY_AFTER if trouble.status == 503 else None
+        )
 
     for base in OWN_ERRORS:
         app.add_exception_handler(base, own)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:
-        return _answer(422, INVALID, invalid_sentence(error.errors()))
+        return refusal(422, INVALID, invalid_sentence(error.errors()))
 
     @app.exception_handler(HTTPException)
     async def refused(_request: Request, error: HTTPException) -> JSONResponse:
-        return _answer(error.status_code, "http_error", str(error.detail))
+        return refusal(error.status_code, "http_error", str(error.detail))
 
     @app.exception_handler(OSError)
     async def system(request: Request, error: OSError) -> JSONResponse:
         logger.warning("%s %s", request.method, request.url.path, exc_info=error)
         if error.errno in _FULL:
-            return _answer(
+            return refusal(
                 507, "no_space", "The disk is full. Free some space and try again; nothing was changed."
             )
-        return _answer(500, "system_error", "The server could not read or write a file; its log says which.")
+        return refusal(500, "system_error", "The server could not read or write a file; its log says which.")
 
     @app.exception_handler(Exception)
     async def unexpected(_request: Request, _error: Exception) -> JSONResponse:
-        return _answer(500, "internal_error", "This is a mistake of the server; its log has the details.")
-
-
-def _answer(status: int, code: str, sentence: str) -> JSONResponse:
-    return JSONResponse({"error": sentence, "code": code}, status_code=status)
+        return refusal(500, "internal_error", "This is a mistake of the server; its log has the details.")

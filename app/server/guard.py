@@ -6,8 +6,9 @@ ride on and its functions have no roles, so that both are settled here, before i
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from urllib.parse import urlsplit
@@ -17,7 +18,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.server.security import ANYONE, OWNER, Account, Attempts, Passwords, ProxySignIn, Role
+from app.desk.errors import TooBusy
+from app.server.places import RETRY_AFTER, Places
+from app.server.security import ANYONE, OWNER, Account, Attempts, Passwords, ProxySignIn, Role, parted
 
 logger = logging.getLogger(__name__)
 
@@ -48,14 +51,14 @@ _HEADERS = {
     "Content-Security-Policy": CONTENT_POLICY,
 }
 
-_UNGUARDED = frozenset({"/health", "/healthz", "/ready", "/readyz"})
+UNGUARDED = frozenset({"/health", "/healthz", "/ready", "/readyz"})
 _OF_IMMICH = frozenset({"/ping", "/predict"})
 _SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/v1/search.zip", "/v1/searches"})
 _SEARCHERS_MAY_POST = frozenset(
     {*_SEARCHES, "/v1/compare", "/v1/comparisons", "/v1/embed", "/v1/facets", "/v1/feedback"}
 )
 _CONTRIBUTORS_MAY_POST = frozenset({"/v1/chunks", "/v1/items"})
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 # Routes of Gradio that fetch from addresses a caller chooses, or show what others did.
 _FORBIDDEN = (
     "/gradio_api/file=http",
@@ -66,11 +69,11 @@ _FORBIDDEN = (
 )
 _SMALL_BODY_BYTES = 1024**2
 # What is asked, or added, may bring pictures: in base64, or dropped into the box of the search page.
-_QUERY_PATHS = frozenset(
+QUERY_PATHS = frozenset(
     {*_SEARCHES, "/v1/embed", "/v1/items", "/knn-service", "/predict", "/pictures", "/gradio_api/upload"}
 )
 MOST_QUERY_BYTES = 48 * 1024**2
-_UPLOAD_PATHS = ("/v1/chunks", "/v1/packages", "/admin/gradio_api/upload")
+UPLOAD_PATHS = ("/v1/chunks", "/v1/packages", "/admin/gradio_api/upload")
 # What multipart wraps around a file.
 _WRAPPING_BYTES = 64 * 1024
 
@@ -132,6 +135,9 @@ class Guard:
         self.app = app
         self.rules = rules
         self._attempts = attempts or Attempts()
+        # Each hash takes 16 MB and a core for 50 ms.
+        self._hashing = Places(at_once=2, waiting=16)
+        self._trying: dict[str, asyncio.Task[Account | JSONResponse]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a refused request itself and passes others on."""
@@ -141,37 +147,37 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        path, headers = _route(scope), Headers(scope=scope)
-        refusal = self._refuse_request(scope["method"], path, headers)
-        if refusal is None and path not in _UNGUARDED:
+        path, headers = route_of(scope), Headers(scope=scope)
+        refused = self._refuse_request(scope["method"], path, headers)
+        if refused is None and path not in UNGUARDED:
             who = OWNER if self.rules.is_owner(scope) else await self._account(scope, headers)
             if isinstance(who, JSONResponse):
-                refusal = who
+                refused = who
             elif not who.may(needed := needed_role(scope["method"], path)):
-                refusal = _refusal(403, "not_allowed", who.refusal(needed))
+                refused = refusal(403, "not_allowed", who.refusal(needed))
             else:
                 scope[ACCOUNT_KEY] = who
-        if refusal is None:
+        if refused is None:
             await self.app(scope, receive, send)
             return
-        logger.info("refused %s %s: %d", scope["method"], path[:80], refusal.status_code)
-        await refusal(scope, receive, send)
+        logger.info("refused %s %s: %d", scope["method"], path[:80], refused.status_code)
+        await refused(scope, receive, send)
 
     def _refuse_request(self, method: str, path: str, headers: Headers) -> JSONResponse | None:
         host = _host_name(headers.get("host", ""))
         if self.rules.hosts is not None and host not in self.rules.hosts:
-            return _refusal(
+            return refusal(
                 400,
                 "unknown_host",
                 f"This server is not called {host[:80]!r}. If it should be, add its address to `origins`.",
             )
         if path.lower().replace("//", "/").startswith(_with_mounts(_FORBIDDEN)):
-            return _refusal(403, "forbidden_route", "This route is switched off.")
-        if method in _SAFE:
+            return refusal(403, "forbidden_route", "This route is switched off.")
+        if method in SAFE_METHODS:
             return None
         origin = headers.get("origin")
         if origin is not None and not self._is_known_origin(origin, headers.get("host", "")):
-            return _refusal(
+            return refusal(
                 403,
                 "foreign_origin",
                 f"Pages of {origin[:80]!r} may not call this server; see the setting `origins`.",
@@ -184,49 +190,66 @@ class Guard:
 
     def _refuse_size(self, path: str, headers: Headers) -> JSONResponse | None:
         if "transfer-encoding" in headers:
-            return _refusal(411, "length_required", "Say how long the request is (Content-Length).")
+            return refusal(411, "length_required", "Say how long the request is (Content-Length).")
         stated = headers.get("content-length", "0")
-        takes_files = path.startswith(_UPLOAD_PATHS)
-        small = MOST_QUERY_BYTES if path in _QUERY_PATHS else _SMALL_BODY_BYTES
+        takes_files = path.startswith(UPLOAD_PATHS)
+        small = MOST_QUERY_BYTES if path in QUERY_PATHS else _SMALL_BODY_BYTES
         most = self.rules.max_upload_bytes + _WRAPPING_BYTES if takes_files else small
         if stated.isdecimal() and int(stated) <= most:
             return None
         shown = f"{most / 1024**2:.0f} MB"
         advice = " Split the chunk, or use `perennial add` on the server." if takes_files else ""
-        return _refusal(413, "too_large", f"The request is larger than the {shown} this route takes.{advice}")
+        return refusal(413, "too_large", f"The request is larger than the {shown} this route takes.{advice}")
 
     async def _account(self, scope: Scope, headers: Headers) -> Account | JSONResponse:
         passwords, proxy = self.rules.passwords, self.rules.proxy
         address = (scope.get("client") or ("?", 0))[0]
-        if self.rules.lets_immich_in(_route(scope), address):
+        if self.rules.lets_immich_in(route_of(scope), address):
             return _IMMICH
         if proxy is not None:
             named = proxy.account(headers, address)
             if named is not None:
                 return named
             if passwords is None:
-                return _refusal(401, "sign_in", "Sign in at the proxy in front of this server.")
+                return refusal(401, "sign_in", "Sign in at the proxy in front of this server.")
         if passwords is None:
             return ANYONE
         kind, _, credentials = headers.get("authorization", "").partition(" ")
         credentials = credentials.strip()
         if kind.lower() != "basic" or not credentials:
             return _sign_in("Sign in with a name and password of this server.")
-        known = passwords.remembered(credentials)
-        if known is not None:
-            return known
-        wait = self._attempts.wait_seconds(address)
+        return passwords.remembered(credentials) or await self._tried(passwords, credentials, address)
+
+    async def _tried(self, passwords: Passwords, credentials: str, address: str) -> Account | JSONResponse:
+        """Checks a password; who sends the same one several times at once, as browsers do, has tried it once."""
+        if credentials not in self._trying:
+            self._trying[credentials] = asyncio.ensure_future(self._check(passwords, credentials, address))
+            self._trying[credentials].add_done_callback(lambda _: self._trying.pop(credentials))
+        return await asyncio.shield(self._trying[credentials])
+
+    async def _check(self, passwords: Passwords, credentials: str, address: str) -> Account | JSONResponse:
+        user, password = parted(credentials)
+        wait = self._attempts.begin(address, user)
         if wait > 0:
-            return _refusal(
+            return refusal(
                 429,
                 "too_many_attempts",
                 f"Too many wrong passwords; wait {wait:.0f} seconds.",
                 {"Retry-After": str(max(1, round(wait)))},
             )
-        account = await run_in_threadpool(passwords.check, credentials)
+        try:
+            place = await self._hashing.take()
+        except TooBusy as error:
+            self._attempts.forget(address, user)
+            return refusal(503, "too_busy", error.message, RETRY_AFTER)
+        try:
+            account = await run_in_threadpool(passwords.check, user, password)
+        finally:
+            place.give_back()
         if account is None:
-            self._attempts.failed(address)
             return _sign_in("The name or the password is wrong.")
+        passwords.remember(credentials, account)
+        self._attempts.forget(address, user)
         return account
 
 
@@ -236,8 +259,8 @@ def account_of(scope: Scope) -> Account | None:
     return account if isinstance(account, Account) else None
 
 
-def _route(scope: Scope) -> str:
-    """The path below the root that a proxy serves us under."""
+def route_of(scope: Scope) -> str:
+    """Returns the path below the root that a proxy serves us under."""
     path, root = str(scope["path"]), str(scope.get("root_path", ""))
     return path[len(root) :] if root and path.startswith(f"{root}/") else path
 
@@ -246,7 +269,7 @@ def needed_role(method: str, path: str) -> Role:
     """Returns the least that somebody must be who asks for a path."""
     if path == "/admin" or path.startswith("/admin/"):
         return "admin"
-    if method in _SAFE or not path.startswith("/v1/") or path in _SEARCHERS_MAY_POST:
+    if method in SAFE_METHODS or not path.startswith("/v1/") or path in _SEARCHERS_MAY_POST:
         return "searcher"
     return "contributor" if path in _CONTRIBUTORS_MAY_POST else "admin"
 
@@ -261,8 +284,9 @@ def _host_name(host: str) -> str:
 
 def _sign_in(sentence: str) -> JSONResponse:
     challenge = {"WWW-Authenticate": 'Basic realm="Perennial", charset="UTF-8"'}
-    return _refusal(401, "sign_in", sentence, challenge)
+    return refusal(401, "sign_in", sentence, challenge)
 
 
-def _refusal(status: int, code: str, sentence: str, headers: dict[str, str] | None = None) -> JSONResponse:
+def refusal(status: int, code: str, sentence: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Returns the answer that refuses a request: a stable code, and a sentence for people."""
     return JSONResponse({"error": sentence, "code": code}, status_code=status, headers=headers)

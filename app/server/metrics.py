@@ -68,6 +68,9 @@ class ServerMetrics:
             "searches", "Answered queries by the language they were read in.", ["language", "release"], **own
         )
         self._refused = Counter("searches_refused", "Queries that got a sentence instead.", ["reason"], **own)
+        self._turned_away = Counter(
+            "turned_away", "Requests that found no place of their kind in time, and got 503.", ["kind"], **own
+        )
         self._seconds = Histogram(
             "search_seconds",
             "Where the time of an answered query went; total includes waiting.",
@@ -144,6 +147,10 @@ class ServerMetrics:
     def refused(self, error: Exception) -> None:
         """Counts a query that was not answered."""
         self._refused.labels(type(error).__name__).inc()
+
+    def turned_away(self, kind: str) -> None:
+        """Counts a request that found no place."""
+        self._turned_away.labels(kind).inc()
 
     def request(
         self, method: str, route: str, status: int, seconds: float, steps: Mapping[str, float]

@@ -19,6 +19,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -46,6 +47,8 @@ _NAME = re.compile(r"[A-Za-z0-9._@-]{1,64}")
 # with five lanes; the lanes give way to the limit on attempts.
 _COST, _BLOCK, _LANES = 2**14, 8, 1
 _MOST_REMEMBERED = 1000
+_MOST_TRIED = 20_000
+_LONGEST_NAME = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,21 +211,18 @@ class Passwords:
         with self._lock:
             return self._proven.get(self._digest(credentials))
 
-    def check(self, credentials: str) -> Account | None:
-        """Returns whom Basic credentials (the base64 part of the header) belong to; takes some 50 ms."""
-        try:
-            user, _, password = base64.b64decode(credentials, validate=True).decode("utf-8").partition(":")
-        except (binascii.Error, UnicodeDecodeError):
-            return None
+    def check(self, user: str, password: str) -> Account | None:
+        """Returns whose a name and a password are; takes some 50 ms."""
         entry = self._entries.get(user)
         account, salt, expected = entry if entry else (None, *self._nobody)
-        if not hmac.compare_digest(_scrypt(password, salt), expected) or account is None:
-            return None
+        return account if hmac.compare_digest(_scrypt(password, salt), expected) else None
+
+    def remember(self, credentials: str, account: Account) -> None:
+        """Knows from now on whose these Basic credentials are."""
         with self._lock:
             self._proven[self._digest(credentials)] = account
             while len(self._proven) > _MOST_REMEMBERED:
                 self._proven.popitem(last=False)
-        return account
 
     def _digest(self, credentials: str) -> bytes:
         return hmac.digest(self._key, credentials.encode("utf-8", "replace"), "sha256")
@@ -247,34 +247,68 @@ def required_passwords(settings: Settings) -> Passwords | None:
 
 
 class Attempts:
-    """Failed log-ins by address: after a few within a minute, that address waits a minute."""
+    """Tries to sign in, by address and by name: after a few within a minute, either waits a minute.
+
+    A try counts from its beginning, so that many at once are no way around; a right password takes it back. A name has
+    more of them than an address: somebody else's guesses keep its owner out, too, unless the server knows them already.
+    """
 
     def __init__(
-        self, most: int = 5, seconds: float = 60.0, *, clock: Callable[[], float] = time.monotonic
+        self,
+        *,
+        by_address: int = 5,
+        by_name: int = 20,
+        seconds: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._most = most
+        self._most = {"address": by_address, "name": by_name}
         self._seconds = seconds
         self._clock = clock
-        self._failures: OrderedDict[str, list[float]] = OrderedDict()
+        self._tries: OrderedDict[tuple[str, str], list[float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def wait_seconds(self, address: str) -> float:
-        """Returns how long the address must wait before its next try; 0 when it may try now."""
+    def begin(self, address: str, name: str) -> float:
+        """Counts a try; returns the seconds that address or name must wait instead, 0 where this one may go on."""
+        now, keys = self._clock(), _keys(address, name)
         with self._lock:
-            recent = self._recent(address)
-            return max(0.0, recent[-1] + self._seconds - self._clock()) if len(recent) >= self._most else 0.0
+            recent = {
+                key: [at for at in self._tries.get(key, []) if at > now - self._seconds] for key in keys
+            }
+            full = [tries[-1] for key, tries in recent.items() if len(tries) >= self._most[key[0]]]
+            if full:
+                return max(full) + self._seconds - now
+            for key, tries in recent.items():
+                self._tries[key] = [*tries, now]
+                self._tries.move_to_end(key)
+            while len(self._tries) > _MOST_TRIED:
+                self._tries.popitem(last=False)
+        return 0.0
 
-    def failed(self, address: str) -> None:
-        """Counts a failure."""
+    def forget(self, address: str, name: str) -> None:
+        """Takes a try back: the password was right, or was not looked at."""
         with self._lock:
-            self._failures[address] = [*self._recent(address), self._clock()]
-            self._failures.move_to_end(address)
-            while len(self._failures) > _MOST_REMEMBERED:
-                self._failures.popitem(last=False)
+            for key in _keys(address, name):
+                if self._tries.get(key):
+                    self._tries[key].pop()
 
-    def _recent(self, address: str) -> list[float]:
-        since = self._clock() - self._seconds
-        return [moment for moment in self._failures.get(address, []) if moment > since]
+
+def _keys(address: str, name: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """Who has one address of IPv6 mostly has all that begin like it."""
+    try:
+        known = ip_address(address)
+    except ValueError:  # a socket of this machine
+        return ("address", address), ("name", name)
+    network = ip_network((known, 64), strict=False) if known.version == 6 else known
+    return ("address", str(network)), ("name", name)
+
+
+def parted(credentials: str) -> tuple[str, str]:
+    """Returns the name and the password of Basic credentials (the base64 part of the header); of others, nobody's."""
+    try:
+        user, _, password = base64.b64decode(credentials, validate=True).decode("utf-8").partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        return "", ""
+    return user[:_LONGEST_NAME], password
 
 
 def _parse(line: str, number: int) -> tuple[Account, bytes, bytes]:

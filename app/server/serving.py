@@ -19,6 +19,7 @@ from app.home.garbage import UNRELEASED_SECONDS, resumable
 from app.home.workspace import Workspace
 from app.query.finder import Finder
 from app.query.snapshot import LiveSnapshot, Snapshot
+from app.server.admission import places_by_kind
 from app.server.metrics import ServerMetrics
 from app.server.places import Places
 from app.server.shadowing import Shadowing
@@ -49,8 +50,9 @@ class Serving:
         self._why_not = ""
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
         self._others_lock = threading.Lock()
-        # Two queries at once use the cores of a small machine; those beyond the waiting ones would wait seconds.
-        self.searching = Places(at_once=2, waiting=24)
+        # Two queries at once use the cores of a small machine. What REST asks waits at the door (`admission.py`).
+        self.searching = Places(at_once=2, waiting=64)
+        self.places = places_by_kind(self.searching)
         # Drawing the pictures of a zip keeps a core at work for seconds.
         self.packing = Places(at_once=1, waiting=4)
         self._stopping = threading.Event()

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ import numpy as np
 import torch
 import uvicorn
 
+from app.desk.errors import TooBusy
 from app.desk.slices import SliceSummary
 from app.home.manifest import ReleaseManifest
 from app.home.settings import Settings
@@ -28,6 +29,7 @@ from app.jobs import worker
 from app.jobs.job_runner import run_job
 from app.learning import gallery
 from app.server.api import create_api
+from app.server.places import Places
 from app.server.security import Passwords
 from app.server.serving import Serving
 from app.ui.start import start_gradio
@@ -107,6 +109,20 @@ def add_held_out(workspace: Workspace, folder: Path, *, count: int = 30) -> str:
     )
     workspace.catalog.set_standing(done.chunk_id, "accepted", by="tests", why="tests", measures=True)
     return done.chunk_id
+
+
+@contextmanager
+def full(places: Places) -> Iterator[None]:
+    """Takes every place and every place to wait for one."""
+    taken = []
+    try:
+        with suppress(TooBusy):
+            while True:
+                taken.append(places._ask())
+        yield
+    finally:
+        for one in taken:
+            places._leave(one)
 
 
 @dataclass

@@ -22,7 +22,7 @@ from index.errors import GenerationDamaged
 from ingest.errors import BadUpload, StoreFull, UnknownChunk, UnknownLanguage
 from ingest.images import thumbnail
 from model_updates.errors import NothingToLearn, UnknownStrategy
-from tests.app.server.served import PICTURES, Served, make_home, refusal, search
+from tests.app.server.served import PICTURES, Served, full, make_home, refusal, search
 
 
 def test_a_search_names_its_release_and_describes_each_hit(client: httpx.Client) -> None:
@@ -209,9 +209,6 @@ def test_a_rush_of_queries_is_refused_beyond_what_can_wait(tmp_path: Path) -> No
         serving = Serving(workspace)
         serving.refresh()
         desk, boat = Desk(serving, ANYONE), SearchRequest(text="a red boat")
-        while serving.searching._queue.acquire(blocking=False):
-            pass
-        with pytest.raises(TooBusy, match="few seconds"):
+        with full(serving.searching), pytest.raises(TooBusy, match="few seconds"):
             desk.search(boat)
-        serving.searching._queue.release()
         assert desk.search(boat).hits

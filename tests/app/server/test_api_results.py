@@ -18,7 +18,7 @@ from app.desk.errors import BadQuery
 from app.home.workspace import Workspace
 from app.query import results
 from ingest.intake import IntakeOptions, ingest_source
-from tests.app.server.served import Served, make_home, served
+from tests.app.server.served import Served, full, make_home, served
 from tests.app.server.test_roles import PROXY
 
 
@@ -121,16 +121,10 @@ def test_a_zip_refuses_more_pictures_than_it_holds(server: Served) -> None:
 
 
 def test_a_rush_of_zips_is_refused_and_searches_go_on(server: Served, client: httpx.Client) -> None:
-    packing = server.serving.packing
-    taken = 0
-    while packing._queue.acquire(blocking=False):
-        taken += 1
-    try:
+    with full(server.serving.packing):
         refused = client.post("/v1/search.zip", json=ASKED)
         assert (refused.status_code, refused.json()["code"]) == (503, "too_busy")
         assert client.post("/v1/search", json=ASKED).status_code == 200
-    finally:
-        packing._queue.release(taken)
     assert client.post("/v1/search.zip", json=ASKED).status_code == 200
 
 

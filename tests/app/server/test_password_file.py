@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import pty
 import re
@@ -49,7 +48,7 @@ def _at_terminal(words: list[str], answers: list[str]) -> tuple[int, str]:
 
 
 def _signs_in(path: Path, user: str, password: str) -> str | None:
-    account = Passwords.load(path).check(base64.b64encode(f"{user}:{password}".encode()).decode())
+    account = Passwords.load(path).check(user, password)
     return None if account is None else account.role
 
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from PIL import Image
+from starlette.responses import PlainTextResponse
 
 from app.desk.errors import NotAllowed, UsageProblem
 from app.home.settings import Settings
 from app.server.guard import Guard, Rules
-from app.server.security import Attempts, Passwords, password_line, required_passwords
+from app.server.security import Attempts, Passwords, parted, password_line, required_passwords
 from tests.app.server.served import Served, make_home, served
 
 ADMIN = ("ada", "correct horse battery")
@@ -132,16 +136,61 @@ def test_a_function_of_the_admin_screen_refuses_a_searcher_by_itself(password_fi
     assert access.admin(cast(Any, SimpleNamespace(username=ADMIN[0]))).name == "ada"
 
 
-def test_a_wrong_password_is_refused_and_soon_must_wait(tmp_path: Path, password_file: Path) -> None:
+def test_a_few_tries_to_sign_in_are_free_and_then_address_and_name_must_wait() -> None:
     now = [0.0]
-    attempts = Attempts(most=5, seconds=60, clock=lambda: now[0])
-    for _ in range(5):
-        assert attempts.wait_seconds("10.0.0.1") == 0
-        attempts.failed("10.0.0.1")
-    assert attempts.wait_seconds("10.0.0.1") == 60
-    assert attempts.wait_seconds("10.0.0.2") == 0
+    attempts = Attempts(by_address=5, by_name=8, seconds=60, clock=lambda: now[0])
+    assert [attempts.begin("10.0.0.1", "ada") for _ in range(6)] == [0] * 5 + [60]
+    assert attempts.begin("10.0.0.1", "sam") == 60
+    assert attempts.begin("10.0.0.2", "sam") == 0
+    assert [attempts.begin(f"10.0.1.{n}", "ada") for n in range(4)] == [0] * 3 + [60]
     now[0] = 61
-    assert attempts.wait_seconds("10.0.0.1") == 0
+    assert attempts.begin("10.0.0.1", "ada") == 0
+
+
+def test_a_right_password_takes_its_try_back_and_neighbours_in_ipv6_are_one() -> None:
+    attempts = Attempts(by_address=2)
+    for _ in range(9):
+        assert attempts.begin("2001:db8::1", "ada") == 0
+        attempts.forget("2001:db8::1", "ada")
+    assert [attempts.begin(f"2001:db8::{n}", "ada") for n in range(1, 4)] == [0, 0, pytest.approx(60, abs=1)]
+    assert attempts.begin("2001:db8:0:1::1", "ada") == 0
+
+
+def test_of_three_hundred_wrong_passwords_at_once_a_few_are_hashed_and_nobody_else_waits(
+    password_file: Path,
+) -> None:
+    guard = Guard(PlainTextResponse("in"), Rules(Passwords.load(password_file), (), None, 1000))
+
+    async def rush() -> tuple[list[int], float]:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=guard), base_url="http://server"
+        ) as client:
+            assert (await client.get("/", auth=SEARCHER)).status_code == 200
+            wrong = [client.get("/", auth=(ADMIN[0], f"guess {n}")) for n in range(300)]
+            guesses = asyncio.ensure_future(asyncio.gather(*wrong))
+            await asyncio.sleep(0)
+            began = time.monotonic()
+            assert (await client.get("/", auth=SEARCHER)).status_code == 200
+            return [one.status_code for one in await guesses], time.monotonic() - began
+
+    statuses, spent = asyncio.run(rush())
+    assert Counter(statuses) == {401: 5, 429: 295}
+    assert spent < 5
+
+
+def test_a_browser_that_asks_for_six_things_at_once_has_tried_its_password_once(password_file: Path) -> None:
+    guard = Guard(PlainTextResponse("in"), Rules(Passwords.load(password_file), (), None, 1000))
+
+    async def ask() -> list[int]:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=guard), base_url="http://server"
+        ) as client:
+            return [
+                one.status_code
+                for one in await asyncio.gather(*(client.get("/", auth=ADMIN) for _ in range(10)))
+            ]
+
+    assert asyncio.run(ask()) == [200] * 10
 
 
 def test_guessing_is_answered_with_429_even_when_the_sixth_guess_is_right(password_file: Path) -> None:
@@ -155,8 +204,6 @@ def test_guessing_is_answered_with_429_even_when_the_sixth_guess_is_right(passwo
         async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
             wrong = [(await client.get("/", auth=(ADMIN[0], f"guess {n}"))).status_code for n in range(5)]
             return [*wrong, (await client.get("/", auth=ADMIN)).status_code]
-
-    import asyncio
 
     assert asyncio.run(guess()) == [401] * 5 + [429]
 
@@ -344,11 +391,12 @@ def test_the_command_writes_a_line_that_signs_in(tmp_path: Path) -> None:
         base64.b64encode(f"kim:{word}".encode()).decode() for word in ("a long enough password", "no")
     )
     passwords = Passwords.load(path)
-    account = passwords.check(right)
+    account = passwords.check(*parted(right))
     assert account is not None
     assert (account.name, account.role) == ("kim", "admin")
-    assert passwords.check(wrong) is None
-    assert passwords.check("not base64!") is None
+    assert passwords.check(*parted(wrong)) is None
+    assert passwords.check(*parted("not base64!")) is None
+    passwords.remember(right, account)
     assert passwords.remembered(right) == account
     assert passwords.remembered(wrong) is None
     assert "long enough" not in made.stdout

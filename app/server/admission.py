@@ -1,0 +1,151 @@
+"""What a request waits for before anything is done for it: a place of its kind, counted before a thread is taken.
+
+A thread pool has no such limit: what comes queues there, searches behind uploads and health checks behind both, until
+every descriptor of the process is a connection that waits. Here each kind has places of its own, fewer than the pool
+has threads all together, so that one that is overrun refuses what it cannot begin soon and leaves the others alone.
+A place is held until the answer begins: what streams afterwards, such as events, works no more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from app.desk.errors import TooBusy
+from app.server.guard import (
+    QUERY_PATHS,
+    SAFE_METHODS,
+    UNGUARDED,
+    UPLOAD_PATHS,
+    needed_role,
+    refusal,
+    route_of,
+)
+from app.server.places import RETRY_AFTER, Gone, HeldPlace, Places, too_busy
+
+logger = logging.getLogger(__name__)
+
+_SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/knn-service", "/predict"})
+# More than one text, or longer than any text and filter, so that there is a picture in it.
+_HEAVY = frozenset({"/v1/compare", "/v1/comparisons"}) | QUERY_PATHS - _SEARCHES
+_HEAVY_BYTES = 64 * 1024
+_UPLOADS = ("/v1/items", "/gradio_api/upload", *UPLOAD_PATHS)
+_HEALTH = frozenset({"/metrics", "/version"})
+# What may lie in memory of bodies whose requests wait; an upload goes to the disk as it comes.
+_MOST_BYTES = 256 * 1024**2
+
+
+def places_by_kind(search: Places) -> dict[str, Places]:
+    """Returns the places of each kind of request; `search` are those that the pages search with, too."""
+    return {
+        "search": search,
+        "heavy": Places(at_once=1, waiting=8),
+        "upload": Places(at_once=4, waiting=4),
+        "change": Places(at_once=6, waiting=32),
+        "page": Places(at_once=8, waiting=64),
+        "read": Places(at_once=12, waiting=256),
+        "health": Places(at_once=2, waiting=16),
+    }
+
+
+def kind_of(method: str, path: str, length: int) -> str:
+    """Returns of which kind a request is, by what it asks for and how many bytes its body has."""
+    if path in _HEALTH:
+        return "health"
+    if method == "POST" and path.startswith(_UPLOADS):
+        return "upload"
+    if method == "POST" and path in _SEARCHES | _HEAVY:
+        return "search" if path in _SEARCHES and length <= _HEAVY_BYTES else "heavy"
+    if needed_role(method, path) != "searcher":
+        return "change"
+    return "page" if path.startswith("/gradio_api/") else "read"
+
+
+class Admission:
+    """Has each request wait for a place of its kind; refuses what would wait too long, and drops what has left."""
+
+    def __init__(
+        self, app: ASGIApp, places: Mapping[str, Places], turned_away: Callable[[str], None]
+    ) -> None:
+        self.app = app
+        self._places = places
+        self._turned_away = turned_away
+        self._bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on once it has its place."""
+        path = route_of(scope) if scope["type"] == "http" else ""
+        if scope["type"] != "http" or path in UNGUARDED:
+            await self.app(scope, receive, send)
+            return
+        length = int(Headers(scope=scope).get("content-length") or 0)
+        kind = kind_of(scope["method"], path, length)
+        try:
+            if kind == "upload":
+                place = await self._places[kind].take()
+            else:
+                receive, place = await self._waited(kind, length, scope["method"] in SAFE_METHODS, receive)
+        except Gone:
+            return
+        except TooBusy as error:
+            self._turned_away(kind)
+            logger.warning("too busy for a request of the kind %s", kind)
+            await refusal(503, "too_busy", error.message, RETRY_AFTER)(scope, receive, send)
+            return
+        await self._admit(place, scope, receive, send)
+
+    async def _waited(
+        self, kind: str, length: int, is_safe: bool, receive: Receive
+    ) -> tuple[Receive, HeldPlace]:
+        """Reads the body first: who sends it slowly holds no place meanwhile, and who leaves is seen to leave."""
+        if is_safe:
+            length = 0
+        if self._bytes + length > _MOST_BYTES:
+            raise too_busy()
+        self._bytes += length
+        try:
+            body = b"" if is_safe else await _body(receive)
+            place = await self._places[kind].take(lambda: _gone(receive))
+        finally:
+            self._bytes -= length
+        return _again(body, receive), place
+
+    async def _admit(self, place: HeldPlace, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_and_leave(message: Message) -> None:
+            place.give_back()
+            await send(message)
+
+        place.hold()
+        try:
+            await self.app(scope, receive, send_and_leave)
+        finally:
+            place.give_back()
+
+
+async def _body(receive: Receive) -> bytes:
+    parts = []
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        parts.append(message.get("body", b""))
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Returns what gives the body that was read, and what comes after it."""
+    given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive_again() -> Message:
+        return given.pop() if given else await receive()
+
+    return receive_again

@@ -1,0 +1,136 @@
+"""Claims about places: who waits, who is refused, and how long a queue may stand."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from statistics import median
+
+import pytest
+
+from app.desk.errors import TooBusy
+from app.server.places import Gone, HeldPlace, Places
+
+WORK = 0.02
+
+
+async def _work(places: Places, seconds: float = WORK) -> tuple[bool, float, float]:
+    """Returns whether it was done, the seconds until the place was given or refused, and those that the work took."""
+    asked = time.monotonic()
+    try:
+        place = await places.take()
+    except TooBusy:
+        return False, time.monotonic() - asked, 0.0
+    begun = time.monotonic()
+    await asyncio.sleep(seconds)
+    place.give_back()
+    return True, begun - asked, time.monotonic() - begun
+
+
+def test_a_burst_waits_its_turn_and_all_of_it_is_answered() -> None:
+    async def burst() -> list[tuple[bool, float, float]]:
+        places = Places(at_once=2, waiting=20)
+        return await asyncio.gather(*(_work(places) for _ in range(20)))
+
+    assert all(is_done for is_done, _, _ in asyncio.run(burst()))
+
+
+def test_more_than_may_wait_is_refused_at_once() -> None:
+    async def rush() -> list[tuple[bool, float, float]]:
+        places = Places(at_once=1, waiting=2)
+        return await asyncio.gather(*(_work(places, 0.1) for _ in range(10)))
+
+    told = asyncio.run(rush())
+    assert [is_done for is_done, _, _ in told] == [True] * 3 + [False] * 7
+    assert max(waited for is_done, waited, _ in told if not is_done) < 0.1
+
+
+def test_under_lasting_overload_nobody_waits_longer_than_the_work_takes_and_no_place_is_idle() -> None:
+    """Five times what the places can do, for three seconds."""
+
+    async def overload() -> list[tuple[bool, float, float]]:
+        places, tasks = Places(at_once=2, waiting=64), []
+        began = time.monotonic()
+        while time.monotonic() - began < 3:
+            tasks.append(asyncio.ensure_future(_work(places)))
+            await asyncio.sleep(WORK / 2 / 5)
+        return await asyncio.gather(*tasks)
+
+    told = asyncio.run(overload())
+    told = told[len(told) // 3 :]  # once it is clear that the queue does not empty
+    done = [(waited, took) for is_done, waited, took in told if is_done]
+    refused = [waited for is_done, waited, _ in told if not is_done]
+    assert len(refused) > len(done) > 20
+    took = median(took for _, took in done)
+    assert median(waited for waited, _ in done) < 2 * took
+    assert max(refused) < 1.5
+    assert sum(took for _, took in done) > 2  # of the four seconds that two places had
+
+
+def test_threads_and_the_loop_share_the_places_in_the_order_in_which_they_came() -> None:
+    places, order = Places(at_once=1, waiting=4), []
+
+    def in_thread() -> None:
+        with places.taken():
+            order.append("thread")
+
+    async def both() -> None:
+        first = await places.take()
+        thread = threading.Thread(target=in_thread)
+        thread.start()
+        while not places._queue:
+            await asyncio.sleep(0.001)
+        later = asyncio.ensure_future(places.take())
+        await asyncio.sleep(0)
+        first.give_back()
+        place = await later
+        order.append("loop")
+        place.give_back()
+        await asyncio.to_thread(thread.join)
+
+    asyncio.run(both())
+    assert order == ["thread", "loop"]
+    with places.taken():
+        assert places._free == 0
+
+
+def test_who_leaves_while_waiting_gives_its_turn_to_the_next() -> None:
+    async def leave() -> None:
+        places = Places(at_once=1, waiting=4)
+        held = await places.take()
+        left = asyncio.Event()
+
+        async def gone() -> None:
+            await left.wait()
+
+        leaving = asyncio.ensure_future(places.take(gone))
+        staying = asyncio.ensure_future(places.take())
+        await asyncio.sleep(0.01)
+        left.set()
+        with pytest.raises(Gone):
+            await leaving
+        held.give_back()
+        assert isinstance(await staying, HeldPlace)
+        (await asyncio.wait_for(asyncio.shield(staying), 1)).give_back()
+        assert places._free == 1
+
+    asyncio.run(leave())
+
+
+def test_a_request_that_was_given_its_place_at_the_door_takes_no_second_one() -> None:
+    async def ask() -> int:
+        places = Places(at_once=1, waiting=0)
+        place = await places.take()
+        place.hold()
+
+        def search() -> int:
+            with places.taken():
+                return places._free
+
+        free = await asyncio.to_thread(search)
+        place.give_back()
+        place.give_back()
+        return free + places._free
+
+    assert asyncio.run(ask()) == 1
