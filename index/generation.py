@@ -98,6 +98,7 @@ class Generation:
     # Of what made the vectors of each route, by route; "" is the base route
     fingerprints: dict[str, str]
     manifest: Manifest = field(default_factory=dict)  # What the folder says about itself
+    lost: int = 0  # Vectors of segments that are missing or damaged, and were left out
 
     def __len__(self) -> int:
         return self._count
@@ -309,11 +310,13 @@ def _settle_ties(ids: list[str], scores: NDArray[np.float32]) -> None:
         ids[first:last] = sorted(ids[first:last])
 
 
-def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False) -> Generation:
+def load_generation(
+    folder: Path, *, verify: bool = True, use_gpu: bool = False, but_damaged: bool = False
+) -> Generation:
     """Loads a generation, whose id is the folder's name, after checking every byte of it that is not held already.
 
     Without `verify` the manifest's own checksum is the only one that is checked. A GPU is used where faiss and the
-    machine have one.
+    machine have one. With `but_damaged` segments that cannot be read are left out, as long as one can.
 
     Raises:
         GenerationDamaged: A file is missing, changed, a git-LFS pointer, or disagrees with the manifest.
@@ -321,14 +324,25 @@ def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False)
     manifest = read_manifest(folder)
     taken_out = read_taken_out(folder, manifest, verify=verify)
     portions: list[Portion] = []
-    start = 0
+    there = start = lost = 0
     for said in segments_of(manifest):
-        segment = open_segment(folder, manifest, said, verify=verify, use_gpu=use_gpu)
-        own = taken_out[(taken_out >= start) & (taken_out < start + len(segment))] - start
+        own = taken_out[(taken_out >= there) & (taken_out < there + said["count"])] - there
+        there += said["count"]
+        try:
+            segment = open_segment(folder, manifest, said, verify=verify, use_gpu=use_gpu)
+        except GenerationDamaged:
+            lost += said["count"] - len(own)
+            if not but_damaged or lost == manifest["count"]:
+                raise
+            continue
         live = np.ones(len(segment), dtype=np.bool_)
         live[own] = False
         portions.append(Portion(segment, said["number"], start, live if len(own) else None))
         start += len(segment)
+    return _checked(folder, manifest, portions, lost)
+
+
+def _checked(folder: Path, manifest: Manifest, portions: Sequence[Portion], lost: int) -> Generation:
     generation = Generation(
         id=folder.name,
         folder=folder,
@@ -337,8 +351,9 @@ def load_generation(folder: Path, *, verify: bool = True, use_gpu: bool = False)
         portions=tuple(portions),
         fingerprints=_fingerprints(manifest),
         manifest=manifest,
+        lost=lost,
     )
-    found = (len(generation), *(portion.segment.index.d for portion in portions))
+    found = (len(generation) + lost, *(portion.segment.index.d for portion in portions))
     if found != (manifest["count"], *(manifest["dim"] for _ in portions)):
         raise GenerationDamaged(
             f"Generation {folder.name} should hold {manifest['count']} vectors of {manifest['dim']} dimensions; "

@@ -98,6 +98,14 @@ def segments_of(manifest: Manifest) -> list[dict[str, Any]]:
     return [{"number": 1, **{name: manifest.get(name) for name in ("count", "factory", "routes")}}]
 
 
+def is_there(folder: Path, manifest: Manifest, name: str) -> bool:
+    """Whether a file that a manifest vouches for is there and as large as it says."""
+    try:
+        return (folder / name).stat().st_size == files_of(folder, manifest)[name]["bytes"]
+    except OSError:
+        return False
+
+
 def verify_files(folder: Path, manifest: Manifest, names: Iterable[str]) -> None:
     """Reads some of the files that a manifest vouches for.
 
@@ -120,6 +128,18 @@ def verify_files(folder: Path, manifest: Manifest, names: Iterable[str]) -> None
                 f"{name} of generation {folder.name} is damaged: its manifest says {_say(expected)}, "
                 f"the file has {_say(found)}. {WHAT_TO_DO}"
             )
+
+
+def is_sound(folder: Path, count: int) -> bool:
+    """Whether a generation holds so many vectors, and every byte of it is as it was written."""
+    try:
+        manifest = read_manifest(folder)
+        if manifest["count"] != count:
+            return False
+        verify_files(folder, manifest, files_of(folder, manifest))
+    except GenerationDamaged:
+        return False
+    return True
 
 
 def _refuse_lfs_pointer(folder: Path, name: str, head: bytes) -> None:

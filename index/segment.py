@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from index import faiss_index
 from index.errors import GenerationDamaged, UnknownIds
-from index.manifest import WHAT_TO_DO, Manifest, files_of, verify_files
+from index.manifest import WHAT_TO_DO, Manifest, files_of, is_there, verify_files
 from index.tuning import Rows, build_tuned
 
 INDEX_FILE = "index.faiss"
@@ -147,7 +147,8 @@ def open_segment(
     key = (*(str(listed[name]) for name in names), repr(facts), use_gpu)
     with _opening:
         held = _held.get(key)
-        if held is None:
+        # Whoever holds a segment may be about to share files that have gone meanwhile.
+        if held is None or not all(is_there(folder, manifest, name) for name in names):
             verify_files(folder, manifest, names)
             held = _held[key] = _read(folder, said, facts, use_gpu)
         return held

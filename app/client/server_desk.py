@@ -61,7 +61,8 @@ class ServerDesk(Connection):
         chunk = desk.chunk(report["chunk_id"])
         is_live = done.result["commit"] is not None
         release = next((one.id for one in desk.releases() if one.live), None) if is_live else None
-        return Added(chunk, report, done.result["images_embedded"], release, done.id)
+        again = done.result.get("made_again", "")
+        return Added(chunk, report, done.result["images_embedded"], release, done.id, again)
 
     def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
         """Uploads what `sendable` makes one file of, which a job of the server takes in."""

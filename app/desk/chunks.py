@@ -54,6 +54,7 @@ class Added:
     images_embedded: int  # how many pictures the image tower saw for it; others were known to it
     release: str | None = None  # that has them; None when nothing new went live
     job: str | None = None  # that took it in; None when it was done at once
+    made_again: str = ""  # what was lost of the index before, for people; empty where nothing was
 
 
 @dataclass(frozen=True, slots=True)

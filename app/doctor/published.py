@@ -16,6 +16,9 @@ from ingest.sentence import phrase
 
 EXACT_LENGTH, ROUNDED_LENGTH = 1e-3, 5e-2  # how far from 1 a stored vector may be; quantised ones are rounded
 _MADE_AGAIN = phrase("Its graphs are made again of its weights when it is next opened.")
+_ADD = phrase(
+    "The next `perennial add` makes what the live index lost again; going back to this release does it, too."
+)
 _ROLL_BACK = phrase("Go back with `perennial rollback`, or restore the folder from a backup.")
 
 
@@ -60,10 +63,7 @@ def checksums(releases: ReleaseStore, *, every_byte: bool) -> Iterator[Diagnosis
         except ReleasePruned:
             continue
         except ReleaseDamaged as error:
-            level, advice = Level.ERROR, _ROLL_BACK
-            with suppress(ReleaseDamaged):
-                releases.verify_release(name, every_byte=every_byte, with_graphs=False)
-                level, advice = Level.WARN, _MADE_AGAIN
+            level, advice = _what_to_do(releases, name, every_byte=every_byte)
             yield Diagnosis("checksums", level, f"{name}: {error.message}", advice)
     said = (
         phrase("Every byte of {count} releases is as it was written.", count=intact)
@@ -71,6 +71,15 @@ def checksums(releases: ReleaseStore, *, every_byte: bool) -> Iterator[Diagnosis
         else phrase("Every file's size of {count} releases is as it was written.", count=intact)
     )
     yield Diagnosis("checksums", Level.OK, said, figures={"releases": intact})
+
+
+def _what_to_do(releases: ReleaseStore, name: str, *, every_byte: bool) -> tuple[Level, str]:
+    """Returns how bad it is that a release is damaged, and what helps."""
+    for with_index, level, advice in ((True, Level.WARN, _MADE_AGAIN), (False, Level.ERROR, _ADD)):
+        with suppress(ReleaseDamaged):
+            releases.verify_release(name, every_byte=every_byte, with_graphs=False, with_index=with_index)
+            return level, advice
+    return Level.ERROR, _ROLL_BACK
 
 
 def fingerprints(workspace: Workspace) -> Iterator[Diagnosis]:

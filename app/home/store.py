@@ -346,11 +346,16 @@ class ReleaseStore:
         return folder_bytes(shelf / record.generation, shelf / before.generation if before else None)
 
     def verify_release(
-        self, id_or_prefix: str, *, every_byte: bool = True, with_graphs: bool = True
+        self,
+        id_or_prefix: str,
+        *,
+        every_byte: bool = True,
+        with_graphs: bool = True,
+        with_index: bool = True,
     ) -> ReleaseRecord:
         """Reads every byte of a release, its version and its generation; or only compares their sizes.
 
-        Without its graphs where they do not count: they are made again of its weights (`Workspace.open_searcher`).
+        Without what does not count: graphs are made again of its weights, an index of its pictures.
 
         Raises:
             UnknownRelease: There is no such release.
@@ -358,7 +363,7 @@ class ReleaseStore:
             ReleaseDamaged: Something is missing or changed.
         """
         record = self.release(id_or_prefix)
-        self._require_intact(record, every_byte=every_byte, with_graphs=with_graphs)
+        self._require_intact(record, every_byte=every_byte, with_graphs=with_graphs, with_index=with_index)
         return record
 
     def prune(self, names: Collection[str], *, by: str, why: str) -> list[str]:

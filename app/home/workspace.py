@@ -154,10 +154,11 @@ class Workspace:
         """Loads a version's encoder (see `open_version`)."""
         return self.open_version(version_id).encoder
 
-    def open_generation(self, generation_id: str) -> Generation:
-        """Loads a generation, every byte checked; onto the GPU when the settings name it."""
+    def open_generation(self, generation_id: str, *, but_damaged: bool = False) -> Generation:
+        """Loads a generation, every byte checked; onto the GPU when the settings name it (see `load_generation`)."""
         on_gpu = self.settings.device == "cuda"
-        return load_generation(self.home.generations / generation_id, use_gpu=on_gpu)
+        folder = self.home.generations / generation_id
+        return load_generation(folder, use_gpu=on_gpu, but_damaged=but_damaged)
 
     def version_manifest(self, version_id: str) -> dict[str, object]:
         """Reads what a version's manifest says, without its weights."""

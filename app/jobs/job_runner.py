@@ -186,9 +186,10 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
             source.unlink(missing_ok=True)  # no second try can use it
             raise
         said, commit, embedded = outcome.report.to_json(), outcome.commit, outcome.images_embedded
+        made_again = outcome.made_again
     else:
         # An earlier worker of this job died after the chunk was kept.
-        said = workspace.catalog.chunk(chunk).report
+        said, made_again = workspace.catalog.chunk(chunk).report, ""
         commit, embedded = adding.extend_gallery(
             workspace,
             why=f"chunk {chunk}",
@@ -204,6 +205,7 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
         "report": _in_short(said),
         "commit": commit.number if commit else None,
         "images_embedded": embedded,
+        **({"made_again": made_again} if made_again else {}),
     }
     if job.arguments.get("then"):
         result |= _queue_update(workspace, job.arguments["then"], said["chunk_id"])

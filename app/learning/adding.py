@@ -11,17 +11,17 @@ from pathlib import Path
 
 from app.desk.errors import ParentMoved
 from app.desk.jobs import Stage, counted
-from app.home.commits import CommitRecord, now
-from app.home.store import ReleaseRecord
+from app.home.commits import CommitRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.chunk_checks import check_chunk, keep_findings
 from app.learning.outcomes import AddOutcome, Tell, say_nothing
 from app.learning.unstated import open_domain
 from app.learning.untaught import known_to
+from index.generation import Generation
 from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
-from ingest.sentence import phrase
+from ingest.sentence import Sentence, phrase
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,11 @@ def add_chunk(
         NoRelease: the home has no live release to add pictures to.
     """
     _, live = going_live.live_but_for_its_index(workspace)
+    made_again = ""
+    index = gallery.sound(workspace, live.generation)
+    if index is None or index.lost:
+        _, embedded = extend_gallery(workspace, why="what its index had lost", by=by, progress=progress)
+        made_again = _made_again(index, workspace.catalog.gallery_size(), embedded)
     sooner = _Sooner(workspace, by, progress)
     report = ingest_source(
         source,
@@ -67,7 +72,7 @@ def add_chunk(
 
         found = check_chunk(workspace, report.chunk_id, progress=judged)
         keep_findings(workspace, report.chunk_id, (*found, *([opened] if opened else [])))
-    return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded)
+    return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded, made_again)
 
 
 class _Sooner:
@@ -114,16 +119,12 @@ def extend_gallery(
         known = known_to(workspace, record)
         embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress, known=known)
         embedded_images += embedded.images_embedded
-        if previous is None:
-            made = phrase(
-                "The index is made again: {kept} vectors were kept, {count} pictures were embedded again.",
-                kept=len(embedded.pictures) - embedded.images_embedded,
-                count=embedded.images_embedded,
-            )
-            progress(Stage("embed", made))
+        if previous is None or previous.lost:
+            said = _made_again(previous, len(embedded.pictures), embedded.images_embedded)
+            progress(Stage("embed", said))
         if embedded.generation == record.generation:
             return None, embedded_images
-        release = _publish_pictures(workspace, record, embedded)
+        release = going_live.publish_pictures(workspace, record, embedded)
         try:
             return workspace.releases.commit(
                 release, parent=parent, reason="ingest", why=why, by=by
@@ -133,21 +134,16 @@ def extend_gallery(
     raise ParentMoved(f"Other releases kept going live while {why} was being added. Try again.")
 
 
-def _publish_pictures(
-    workspace: Workspace, record: ReleaseRecord, embedded: gallery.PublishedGeneration
-) -> str:
-    """Publishes a release of the same version with more pictures, and returns its id."""
-    figures = gallery.require_published(workspace, embedded, workspace.open_searcher(record.version), record)
-    return workspace.releases.publish_release(
-        record.manifest.successor(
-            record.id,
-            generation=embedded.generation,
-            mode="delta",
-            images_embedded=embedded.images_embedded,
-            integrity=figures,
-            gate=None,
-            created=now(),
-        )
+def _made_again(previous: Generation | None, pictures: int, embedded: int) -> Sentence:
+    """Says what was lost of an index of so many pictures, of which some had to be embedded again."""
+    lost = pictures if previous is None else previous.lost
+    return phrase(
+        "The index had lost {lost} of {all} vectors; they are made again: {kept} of what was kept of the pictures, "
+        "{count} by embedding them again.",
+        lost=lost,
+        all=pictures,
+        kept=max(0, lost - embedded),
+        count=embedded,
     )
 
 

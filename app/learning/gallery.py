@@ -65,17 +65,27 @@ class PublishedGeneration:
 
 
 def sound(workspace: Workspace, generation: str, tell: Tell = say_nothing) -> Generation | None:
-    """Opens a generation to make another from; None, told, when it is damaged: features that are kept make all anew."""
+    """Opens a generation to make another from; of a damaged one, told, what is sound of it, or None.
+
+    What is lost is made again of features that are kept.
+    """
     try:
         return workspace.open_generation(generation)
     except GenerationDamaged as error:
         logger.warning("its vectors are made again from kept features: %s", error)
-        tell(
-            Stage(
-                "embed", phrase("The index is damaged; it is made again from what is kept of the pictures.")
-            )
-        )
+    try:
+        left = workspace.open_generation(generation, but_damaged=True)
+    except GenerationDamaged:
+        said = phrase("The index is damaged; it is made again from what is kept of the pictures.")
+        tell(Stage("embed", said))
         return None
+    said = phrase(
+        "A part of the index is damaged; the vectors of {count} pictures are made again, and {kept} stay as they are.",
+        count=left.lost,
+        kept=len(left),
+    )
+    tell(Stage("embed", said))
+    return left
 
 
 def embed_gallery(
@@ -109,9 +119,11 @@ def embed_gallery(
         route: encoder.image_fingerprint(route) for route in sorted(set(routes.values()))
     }
     fresh = _fresh(previous, ids, routes, used)
-    if previous is not None and not fresh and not gone and previous.fingerprints == used:
+    lost = 0 if previous is None else previous.lost
+    if previous is not None and not (fresh or gone or lost) and previous.fingerprints == used:
         return PublishedGeneration(previous.id, "none", 0, ids)
-    can_grow = previous is not None and previous.choice.kind == choice.kind and 2 * len(fresh) <= len(ids)
+    is_kind = previous is not None and previous.choice.kind == choice.kind
+    can_grow = is_kind and (lost or 2 * len(fresh) <= len(ids))
     grown, added = (previous, fresh) if came or can_grow else (None, ids)
     raw = image_features(
         encoder, added, workspace.load_image, workspace.features, routes=routes, progress=progress

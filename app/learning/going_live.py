@@ -6,13 +6,15 @@ Each changes one small file at most, so search follows in seconds; none needs th
 from collections.abc import Collection
 
 from app.desk.errors import NoRelease, UsageProblem
-from app.home.commits import CommitRecord
+from app.home.commits import CommitRecord, now
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery
 from app.learning.past import debt_of, side_of
 from app.learning.release_words import require_free
+from app.learning.untaught import known_to
 from app.learning.yardstick import ALL_VIEWS, Yardstick
+from index.errors import GenerationDamaged
 from ingest.sentence import phrase
 from model_updates.evaluation import View
 from model_updates.gate.report import points
@@ -37,9 +39,9 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
     if record.manifest.verdict == "review":
         _require_accepted(record, why=why, force=force)
     require_free(workspace, record, force=force)
-    _open_cold(workspace, record)
-    parent = None if live is None else live.number
     debt = debt_of(record, who=by, why=why)
+    record = _opened_cold(workspace, record)
+    parent = None if live is None else live.number
     return workspace.releases.commit(record.id, parent=parent, reason="promote", why=why, by=by, debt=debt)
 
 
@@ -86,7 +88,7 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
         raise UsageProblem(
             phrase("{release} is live already; name another release to go back to.", release=record.id)
         )
-    _open_cold(workspace, record)
+    record = _opened_cold(workspace, record)
     return workspace.releases.commit(record.id, parent=live.number, reason="rollback", why=why, by=by)
 
 
@@ -156,7 +158,35 @@ def before(workspace: Workspace, live: CommitRecord) -> str | None:
     return None
 
 
-def _open_cold(workspace: Workspace, record: ReleaseRecord) -> None:
-    """Loads a release cold, as a server would, before anything points at it."""
+def publish_pictures(
+    workspace: Workspace, record: ReleaseRecord, embedded: gallery.PublishedGeneration
+) -> str:
+    """Publishes a release of the same version as another with today's pictures, and returns its id."""
+    figures = gallery.require_published(workspace, embedded, workspace.open_searcher(record.version), record)
+    return workspace.releases.publish_release(
+        record.manifest.successor(
+            record.id,
+            generation=embedded.generation,
+            mode="delta",
+            images_embedded=embedded.images_embedded,
+            integrity=figures,
+            gate=None,
+            created=now(),
+        )
+    )
+
+
+def _opened_cold(workspace: Workspace, record: ReleaseRecord) -> ReleaseRecord:
+    """Loads a release cold, as a server would, before anything points at it; returns it.
+
+    Where its index is damaged, returns one of the same version for which what is lost was made again.
+    """
     encoder = workspace.open_searcher(record.version)
-    gallery.require_own(workspace, workspace.open_generation(record.generation), encoder)
+    try:
+        generation = workspace.open_generation(record.generation)
+    except GenerationDamaged:
+        left, known = gallery.sound(workspace, record.generation), known_to(workspace, record)
+        embedded = gallery.embed_gallery(workspace, encoder, previous=left, known=known)
+        return workspace.releases.release(publish_pictures(workspace, record, embedded))
+    gallery.require_own(workspace, generation, encoder)
+    return record

@@ -49,3 +49,4 @@ class AddOutcome:
     report: IntakeReport
     commit: CommitRecord | None
     images_embedded: int
+    made_again: str = ""  # what was lost of the index before, for people

@@ -70,11 +70,12 @@ class Chunks(Opened):
             report=done.report.to_json(),
             images_embedded=done.images_embedded,
             release=done.commit.release if done.commit else None,
+            made_again=done.made_again,
         )
 
     def _nothing_new(self, source: Path, options: IntakeOptions) -> IntakeReport | None:
         """Returns the report of a folder that is as it was, before anything heavy is loaded; None of any other."""
-        from index.manifest import read_manifest
+        from index.manifest import is_sound
         from ingest.blobs import BlobStore
         from ingest.intake import nothing_new
         from ingest.storage import Store
@@ -85,8 +86,7 @@ class Chunks(Opened):
         with Store.open(self.home.require_stores().blobs) as store:
             report = nothing_new(source, catalog=self.catalog, blobs=BlobStore(store), options=options)
         generation = self.home.generations / self.store.release(live.release).generation
-        is_whole = read_manifest(generation)["count"] == len(self.catalog.gallery_ids())
-        return report if is_whole else None
+        return report if is_sound(generation, self.catalog.gallery_size()) else None
 
     def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
         from app.desk.jobs import UpdateRequest

@@ -26,7 +26,7 @@ from app.query.translation import Eta, Etas, fused
 from index.generation import Rows
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 from ingest.spans import span
 
 BEST = 200
@@ -96,7 +96,7 @@ class Finder:
             language=_languages(encoded),
             detected=encoded.guesses,
             recalls=_recalls(snapshot, encoded),
-            note=encoded.note + (f" {_HELP}" if unlearned else ""),
+            note=joined([snapshot.instead, encoded.note, _HELP if unlearned else ""]),
             unlearned=unlearned,
             timing=Timing(encoding - started, end - encoding - search.rerank_seconds, search.rerank_seconds),
             hits=as_found(page),

@@ -20,6 +20,7 @@ from app.desk.errors import AppError, BadQuery, NoRelease
 from app.desk.hits import AUTO, Compared, Found, RankMove, SearchAnswer
 from app.desk.operation import grown
 from app.desk.probes import shown_slices
+from app.home.commits import CommitRecord
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
@@ -77,6 +78,7 @@ class Snapshot:
     languages: tuple[str, ...]
     hidden: frozenset[str] = frozenset()  # pictures of its index that were withdrawn since
     reranker: Reranker | None = None  # of a release that has a fusion encoder
+    instead: str = ""  # what says that it answers instead of one that is damaged
     # encoder, text and languages to its (r, dim) vectors, those asked for last kept; a snapshot that differs in what is
     # hidden shares them
     vectors: Encode = field(default_factory=_keeping, compare=False, repr=False)
@@ -130,7 +132,19 @@ class Snapshot:
         number = commit.number if record.id == commit.release else 0
         hidden = _hidden(workspace, generation)
         reranker = _reranker(workspace, record, encoder, generation)
-        return cls(record, number, encoder, generation, learned, hidden, reranker)
+        instead = _instead(commit, record.id) if number else ""
+        return cls(record, number, encoder, generation, learned, hidden, reranker, instead)
+
+
+def _instead(live: CommitRecord, answers: str) -> str:
+    """Says that commits after the one that counts cannot be trusted; nothing where there is none."""
+    if not live.skipped:
+        return ""
+    return phrase(
+        "What went live last is damaged on the disk: {why} {release} answers; `perennial doctor` says what to do.",
+        why=live.skipped[0].why,
+        release=answers,
+    )
 
 
 def _reranker(
@@ -277,8 +291,8 @@ class LiveSnapshot:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._refreshing = threading.Lock()
-        self.problem: str | None = None
         self.current = self._ready()
+        self.problem: str | None = self.current.instead or None
 
     def _ready(self) -> Snapshot:
         """Loads what is live, with the words and the tower that a first query would wait for."""
@@ -297,8 +311,10 @@ class LiveSnapshot:
         with self._refreshing:
             try:
                 commit = self._workspace.releases.current()
-                if commit is None or commit.number == self.current.commit:
-                    self.problem = None
+                # What answers may be damaged on the disk meanwhile; it goes on answering from what is mapped.
+                if commit is None or commit.number <= self.current.commit:
+                    said = "" if commit is None else _instead(commit, self.current.release.id)
+                    self.problem = said or None
                     return False
                 fresh = self._ready()
             except (AppError, IndexingError, ModelUpdateError, OSError) as error:
@@ -306,7 +322,7 @@ class LiveSnapshot:
                 logger.warning("%s; still serving %s", self.problem, self.current.release.id)
                 return False
             self.current = fresh  # the swap: one assignment
-            self.problem = None
+            self.problem = fresh.instead or None
             logger.info("serving release %s (commit %d)", fresh.release.id, fresh.commit)
             return True
 

@@ -202,7 +202,7 @@ def _finding(finding: Finding) -> Iterable[RenderableType]:
 def added_lines(added: Added) -> list[str]:
     """Says what taking a chunk in did, and what its checks made of it."""
     chunk = added.chunk
-    lines = intake(added.report)
+    lines = [*intake(added.report), *([added.made_again] if added.made_again else [])]
     if added.release is not None:
         lines.append(f"{added.report['new_images']} new pictures are searchable (release {added.release}).")
     lines += [plain(one.sentence) for one in findings_of(chunk) if one.check in TOLD]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import os
@@ -14,12 +15,13 @@ import pytest
 
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, publishing, update_cycle
+from app.learning import adding, going_live, publishing, update_cycle
 from app.server.serving import Serving
 from ingest.intake import IntakeOptions
 from model_updates import versions
 from tests.app.commands.running import document, run
 from tests.app.small_home import copy_of, sample_chunk
+from tests.ingest.material import folder_of, picture
 
 Hits = list[tuple[str, float]]
 
@@ -38,6 +40,7 @@ def rotted(path: Path) -> None:
     data[len(data) // 2] ^= 1
     path.chmod(0o644)
     path.write_bytes(data)
+    gc.collect()  # no verb before, each of which is a process of its own elsewhere, holds it open
 
 
 def emptied(path: Path) -> None:
@@ -152,3 +155,115 @@ def test_an_onnxruntime_that_cannot_open_a_graph_is_said_by_search_and_by_a_serv
         serving = Serving(workspace)
         assert serving.refresh() is False
         assert "pip install --upgrade onnxruntime" in str(serving.problem)
+
+
+@pytest.fixture
+def grown(home: Path, tmp_path: Path) -> Path:
+    """A home whose index has two segments, of 40 pictures and of 6."""
+    added = run("ingest", sample_chunk(tmp_path / "more.zip", pictures=6, first=7), home=home)
+    assert added.exit_code == 0, added.output
+    return home
+
+
+def segment(home: Path, number: int) -> Path:
+    """Returns the index file of a segment of the live generation."""
+    generation = str(document("status", home=home)["live"]["generation"])
+    name = "index.faiss" if number == 1 else f"index-{number}.faiss"
+    return home / "generations" / generation / name
+
+
+def vectors(home: Path) -> dict[str, list[float]]:
+    with Workspace.open(load_settings(home=home)) as workspace:
+        generation = workspace.open_generation(going_live.live_release(workspace)[1].generation)
+        ids = sorted(generation.ids)
+        return dict(zip(ids, generation.vectors(ids).tolist(), strict=True))
+
+
+@pytest.mark.parametrize(("number", "lost", "kept"), [(1, 40, 6), (2, 6, 40)])
+def test_of_a_damaged_segment_only_its_vectors_are_made_again(
+    grown: Path, tmp_path: Path, number: int, lost: int, kept: int
+) -> None:
+    before, found = vectors(grown), hits(grown)
+    rotted(segment(grown, number))
+    (sound,) = {segment(grown, 1), segment(grown, 2)} - {segment(grown, number)}
+
+    said = run("search", "two red boats", home=grown)
+    assert said.exit_code == 1
+    assert f"{segment(grown, number).name} of generation" in said.output.replace("Index", "index")
+    assert "add a picture: then the index is made again" in " ".join(said.output.split())
+    said = run("doctor", home=grown)
+    assert "The next `perennial add` makes what the live index lost again" in " ".join(said.output.split())
+
+    said = run("ingest", sample_chunk(tmp_path / "one.zip", pictures=1, first=19), home=grown)
+    assert said.exit_code == 0, said.output
+    told = " ".join(said.output.split())
+    assert f"The index had lost {lost} of 46 vectors; they are made again: {lost} of what was kept" in told
+    assert ", 0 by embedding them again." in told
+    now = vectors(grown)
+    assert {one: now[one] for one in before} == before
+    assert len(now) == 47
+    new = set(now) - set(before)
+    shown = [one for one in hits(grown) if one[0] not in new]
+    assert shown == found[: len(shown)]
+    assert any(sound.samefile(one) for one in segment(grown, 1).parent.glob("index*"))
+
+
+def test_where_a_segment_is_missing_the_release_before_answers_and_says_so(grown: Path) -> None:
+    live = document("status", home=grown)["live"]["release"]
+    segment(grown, 2).unlink()
+    found = document("search", "two red boats", home=grown)
+    assert found["release"] != live
+    assert "What went live last is damaged on the disk" in found["note"]
+    assert "has lost its file index-2.faiss" in found["note"]
+    assert "Commit" in status(grown)
+
+
+def test_a_server_goes_on_from_what_it_has_mapped_and_takes_what_was_made_again(
+    grown: Path, tmp_path: Path
+) -> None:
+    settings = load_settings(home=grown)
+    lost = segment(grown, 2)
+    with Workspace.open(settings) as workspace:
+        serving = Serving(workspace)
+        assert serving.refresh() is True
+        before = serving.snapshot()
+        lost.unlink()
+        assert serving.refresh() is False
+        assert serving.snapshot() is before
+        assert "has lost its file index-2.faiss" in str(serving.problem)
+        (shown,) = before.generation.search(before.generation.vectors(before.generation.ids[-1:]), 46)[1]
+        assert len(shown) == 46
+        more = sample_chunk(tmp_path / "one.zip", pictures=1, first=19)
+        adding.add_chunk(workspace, more, IntakeOptions(), by="test")
+        assert serving.refresh() is True
+        assert serving.problem is None
+        assert serving.snapshot().pictures == 47
+
+
+def test_going_back_to_a_release_whose_index_is_damaged_makes_what_is_lost_again(
+    reviewed: Path, tmp_path: Path
+) -> None:
+    home = copy_of(reviewed, tmp_path)
+    live = document("status", home=home)["live"]
+    found = hits(home)
+    candidate = document("releases", home=home)[-1]["id"]
+    assert run("promote", candidate, "--force", "--why", "test", home=home).exit_code == 0
+    rotted(home / "generations" / live["generation"] / "index.faiss")
+    assert run("rollback", live["release"], home=home).exit_code == 0
+    now = document("status", home=home)["live"]
+    assert now["version"] == live["version"]
+    assert now["generation"] != live["generation"]
+    assert hits(home) == found
+
+
+def test_adding_a_folder_again_that_is_as_it_was_makes_again_what_the_index_lost(
+    home: Path, tmp_path: Path
+) -> None:
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1), "b.png": picture(2)})
+    assert run("add", folder, home=home).exit_code == 0
+    before = vectors(home)
+    rotted(segment(home, 1))
+    said = run("add", folder, home=home)
+    assert "The index had lost 40 of 42 vectors" in " ".join(said.output.split())
+    assert vectors(home) == before
+    assert "The index had lost" not in run("add", folder, home=home).output
