@@ -1,7 +1,8 @@
-"""The server: FastAPI outside, the screens mounted inside, one process."""
+"""The server: FastAPI outside, the screens mounted inside; one process, and further ones that search."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import signal
 import socket
@@ -19,8 +20,11 @@ from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.server.api import create_api
-from app.server.connections import limited, most_connections
+from app.server.forwarding import Forwarded
+from app.server.handing import HandedServer, server_options
+from app.server.metrics import count_together
 from app.server.own_socket import own_socket
+from app.server.processes import FurtherProcesses
 from app.server.security import Passwords
 from app.server.serving import Serving
 from app.ui.start import start_gradio
@@ -61,25 +65,26 @@ def serve(
     logs.configure(settings.log_level, home=home.root, to_stderr=True)
     with tempfile.TemporaryDirectory(prefix="screens-", dir=_upload_folder(home)) as uploads:
         start_gradio(Path(uploads))
+        if settings.processes > 1:
+            count_together(Path(uploads) / "counts")
         with Workspace.open(settings) as workspace:
             serving = Serving(workspace)
             serving.folders.start()  # their pictures are read while the pages load, which takes as long
             app = create_app(serving, passwords)
-            options = server_options(app, settings.host, settings.port)
-            # Whom a request is forwarded for counts where a person has named the proxy. One that signs people in must
-            # be seen at its own address.
-            is_named = "proxy_addresses" in settings.model_fields_set
-            options.proxy_headers = is_named and settings.proxy_user_header is None
-            options.forwarded_allow_ips = settings.proxy_addresses
-            server = _Server(options, on_ready)
+            server = _Server(server_options(app, settings), on_ready)
+            if settings.processes > 1:
+                forwarded = server_options(Forwarded(app, passwords), settings)
+                server.further = FurtherProcesses(settings, server, listener, forwarded)
             with own_socket(home, settings) as own:
-                server.run([listener, *own])
+                server.run(own if server.further else [listener, *own])
             if server.is_interrupted:  # asyncio drops that when the server has ended before it was told
                 raise KeyboardInterrupt
 
 
-class _Server(uvicorn.Server):
-    """Says when it is ready, and why it is not in a sentence."""
+class _Server(HandedServer):
+    """Says when it is ready, and why it is not in a sentence; with further processes, where there are to be some."""
+
+    further: FurtherProcesses | None = None
 
     def __init__(self, options: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(options)
@@ -95,22 +100,13 @@ class _Server(uvicorn.Server):
             await super().startup(sockets)
         except SystemExit as error:  # with a code that means something else here
             raise AppError(f"The server could not start; {logs.current_file()} says why.") from error
+        if self.further is not None:
+            self.further.begin()
         self._on_ready()
 
-
-def server_options(app: FastAPI, host: str, port: int) -> uvicorn.Config:
-    """Returns how the application is run: one process, since the screens' queues and sessions live in it."""
-    return uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        workers=1,
-        http=limited(most_connections()),
-        log_config=None,  # logs.py has set up logging
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=5,
-    )
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        further = [] if self.further is None else [self.further.end()]
+        await asyncio.gather(super().shutdown(sockets), *further)
 
 
 def _upload_folder(home: Home) -> Path:

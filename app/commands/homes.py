@@ -137,10 +137,13 @@ def models(
 def serve(
     host: Annotated[str | None, typer.Option(help="Where to listen.", show_default=False)] = None,
     port: Annotated[int | None, typer.Option(help="On which port.", show_default=False)] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="How many processes answer searches; 1 by itself.", show_default=False)
+    ] = None,
     home: HomeOption = None,
 ) -> None:
     """Serve the pages and the REST interface."""
-    settings = settings_for(home, host=host, port=port)
+    settings = settings_for(home, host=host, port=port, processes=processes)
     from app.commands.starting import starting
     from app.home.folder import Home
 

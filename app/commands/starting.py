@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from app.desk.errors import AddressRefused
+from app.desk.errors import AddressRefused, UsageProblem
 from ingest.sentence import phrase
 
 if TYPE_CHECKING:
@@ -71,12 +71,18 @@ def starting(settings: Settings) -> Iterator[StartingServer]:
     """Checks who may come in and takes the address of a server, before anything heavy is loaded.
 
     Raises:
-        UsageProblem: it would be open to the network without passwords, or the password file cannot be read.
+        UsageProblem: it would be open to the network without passwords, the password file cannot be read, or several
+            processes are asked of a system that has no way for them.
         AddressRefused: another program has the address, or this machine cannot listen there.
     """
     from app.server.security import required_passwords
 
     passwords = required_passwords(settings)
+    if settings.processes > 1 and not hasattr(socket, "send_fds"):
+        raise UsageProblem(
+            f"{settings.processes} processes are asked for, and on this system one process cannot hand a connection "
+            "to another. Leave the setting `processes` at 1."
+        )
     with _listening(settings.host, settings.port) as listener:
         server = StartingServer(settings, passwords, listener)
         server.begin()

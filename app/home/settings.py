@@ -69,6 +69,8 @@ class Settings(BaseSettings):
     # Where `serve` listens; beyond loopback only with a password file or `allow_open`.
     host: str = "127.0.0.1"
     port: int = Field(default=7860, ge=0, le=65535)  # As above; 7860 is where Gradio's users look.
+    # In how many processes `serve` answers searches and sends pictures; each of them keeps one core at work.
+    processes: int = Field(default=1, ge=1, le=64)
     device: Literal["auto", "cpu", "cuda"] = "auto"  # `auto` takes a GPU when there is one.
     threads: int | None = Field(default=None, ge=1)  # Threads of torch and FAISS; None leaves it to them.
     # The kind of index of galleries above ten thousand pictures; smaller ones are searched exactly. `auto` goes by how

@@ -214,9 +214,8 @@ class Guard:
                 return refusal(401, "sign_in", "Sign in at the proxy in front of this server.")
         if passwords is None:
             return ANYONE
-        kind, _, credentials = headers.get("authorization", "").partition(" ")
-        credentials = credentials.strip()
-        if kind.lower() != "basic" or not credentials:
+        credentials = credentials_of(headers)
+        if not credentials:
             return _sign_in("Sign in with a name and password of this server.")
         return passwords.remembered(credentials) or await self._tried(passwords, credentials, address)
 
@@ -251,6 +250,12 @@ class Guard:
         passwords.remember(credentials, account)
         self._attempts.forget(address, user)
         return account
+
+
+def credentials_of(headers: Headers) -> str:
+    """Returns the Basic credentials of a request; empty where it has none."""
+    kind, _, credentials = headers.get("authorization", "").partition(" ")
+    return credentials.strip() if kind.lower() == "basic" else ""
 
 
 def account_of(scope: Scope) -> Account | None:

@@ -5,9 +5,11 @@ Labels come from closed sets alone (learned languages, releases, routes), so tha
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from prometheus_client import (
@@ -17,9 +19,11 @@ from prometheus_client import (
     Histogram,
     disable_created_metrics,
     generate_latest,
+    values,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.gc_collector import GCCollector
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
@@ -40,6 +44,7 @@ OTHER = "other"
 _SECONDS = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 _STEP_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, *_SECONDS[:-2])
 _JOBS_COUNTED = 1000
+_TOGETHER = "PROMETHEUS_MULTIPROC_DIR"  # which the library reads
 
 
 class Watched(Protocol):
@@ -56,14 +61,24 @@ class Watched(Protocol):
         """The live snapshot, if one is loaded."""
 
 
+def count_together(folder: Path) -> None:
+    """Has this process and all that it starts keep their counters in a new folder, and each tell those of all.
+
+    Called before there are counters. What is said of a process itself stays that of whichever is asked.
+    """
+    folder.mkdir()
+    os.environ[_TOGETHER] = str(folder)
+    values.ValueClass = values.MultiProcessValue()  # type: ignore[no-untyped-call]
+
+
 class ServerMetrics:
-    """The counters of one server process, in a registry of their own."""
+    """The counters of a server, in registries of their own."""
 
     def __init__(self) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call] # a second series for each, which no panel shows
-        self.registry = CollectorRegistry()
+        self.registry, self._counted = CollectorRegistry(), CollectorRegistry()
         self._learned: dict[str, frozenset[str]] = {}
-        own: dict[str, Any] = {"namespace": "perennial", "registry": self.registry}
+        own: dict[str, Any] = {"namespace": "perennial", "registry": self._counted}
         self._searches = Counter(
             "searches", "Answered queries by the language they were read in.", ["language", "release"], **own
         )
@@ -85,7 +100,8 @@ class ServerMetrics:
             buckets=_STEP_SECONDS,
             **own,
         )
-        self._under_way = Gauge("searches_under_way", "Queries being answered or waiting for a place.", **own)
+        waiting = "Queries being answered or waiting for a place."
+        self._under_way = Gauge("searches_under_way", waiting, multiprocess_mode="livesum", **own)
         self._shadow = Counter(
             "shadow_queries", "Live queries for the candidate in the shadow: answered, refused or dropped.",
             ["outcome"], **own,
@@ -163,7 +179,11 @@ class ServerMetrics:
 
     def text(self) -> bytes:
         """Returns everything in Prometheus' text format."""
-        return generate_latest(self.registry)
+        counted = self._counted
+        if _TOGETHER in os.environ:
+            counted = CollectorRegistry()
+            MultiProcessCollector(counted)  # type: ignore[no-untyped-call]
+        return generate_latest(counted) + generate_latest(self.registry)
 
 
 class _Home(Collector):

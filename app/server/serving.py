@@ -37,7 +37,14 @@ _KEPT_SNAPSHOTS = 3
 class Serving:
     """The state of one server process."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, is_first: bool = True) -> None:
+        """Prepares; `start` begins.
+
+        Args:
+            workspace: opened for writing, and stays the caller's to close.
+            is_first: of the processes of its server. The first one alone tidies up, has jobs done, watches folders.
+        """
+        self._is_first = is_first
         self.workspace = workspace
         self.settings = workspace.settings
         self.work = Work(workspace, on_ended=self.refresh)
@@ -50,8 +57,9 @@ class Serving:
         self._why_not = ""
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
         self._others_lock = threading.Lock()
-        # Two queries at once use the cores of a small machine. What REST asks waits at the door (`admission.py`).
-        self.searching = Places(at_once=2, waiting=64)
+        # Two queries at once use the cores of a small machine; of several processes each has a core, and two queries
+        # would take Python's lock from one another (docs/log.md). What REST asks waits at the door (`admission.py`).
+        self.searching = Places(at_once=2 if self.settings.processes == 1 else 1, waiting=64)
         self.places = places_by_kind(self.searching)
         # Drawing the pictures of a zip keeps a core at work for seconds.
         self.packing = Places(at_once=1, waiting=4)
@@ -66,10 +74,11 @@ class Serving:
     def start(self) -> None:
         """Loads what is live, if anything is, tidies up, and starts watching for commits and over running jobs."""
         self.refresh()
-        self.work.take_up()
+        if self._is_first:
+            self.work.take_up()
+            self.folders.start()
         self.languages_asked.start()
         self.shadowing.start()
-        self.folders.start()
         self._poller = threading.Thread(target=self._watch, name="commit-watch", daemon=True)
         self._poller.start()
 
@@ -126,10 +135,12 @@ class Serving:
         return self._why_not if self._live is None else self._live.problem
 
     def _watch(self) -> None:
-        self._tidy()
+        if self._is_first:
+            self._tidy()
         prepared = None
         while True:
-            if self._live is not None and self._live.current.release.id != prepared:
+            # Measured once for all processes: the others read what the first one has kept.
+            if self._is_first and self._live is not None and self._live.current.release.id != prepared:
                 prepared = self._live.current.release.id
                 self._prepare(self._live.current)
             if self._stopping.wait(self.settings.poll_seconds):

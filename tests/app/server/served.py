@@ -29,11 +29,12 @@ from app.jobs import worker
 from app.jobs.job_runner import run_job
 from app.learning import gallery
 from app.server.api import create_api
+from app.server.handing import server_options
 from app.server.places import Places
 from app.server.security import Passwords
 from app.server.serving import Serving
 from app.ui.start import start_gradio
-from app.web import create_app, server_options
+from app.web import create_app
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.records import JobRecord
 from ingest.samples.chunks import write_chunk
@@ -191,7 +192,7 @@ def served(
         serving = Serving(workspace)
         build = create_app if with_pages else create_api
         app = build(serving, passwords)
-        server = uvicorn.Server(server_options(app, "127.0.0.1", 0))
+        server = uvicorn.Server(server_options(app, settings))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
