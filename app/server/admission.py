@@ -24,7 +24,7 @@ from app.server.guard import (
     refusal,
     route_of,
 )
-from app.server.places import RETRY_AFTER, Gone, HeldPlace, Places, too_busy
+from app.server.places import RETRY_AFTER, Gone, HeldPlace, Places
 
 logger = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Admission:
         if is_safe:
             length = 0
         if self._bytes + length > _MOST_BYTES:
-            raise too_busy()
+            raise self._places[kind].refusal()
         self._bytes += length
         try:
             body = b"" if is_safe else await _body(receive)

@@ -1,14 +1,15 @@
 """Places for work: a few do it at once, some wait; a rush is refused instead of slowing everybody down.
 
-A queue that is there for a moment is a burst, and waiting it out costs nobody much. One that does not empty is
-overload: whoever stands in it waits for nothing, since as many come as go. From then on nobody at the door waits longer
-than the work itself takes, so that what is answered is answered nearly as soon as ever (Nichols and Jacobson,
-"Controlling Queue Delay", 2012).
+A queue that empties is a burst, and waiting it out costs nobody much. Where many are refused for longer, as many come
+as go, and whoever stands in the queue waits for nothing. From then on nobody at the door waits longer than half of what
+the work takes, so that what is answered is answered nearly as soon as ever (Nichols and Jacobson, "Controlling Queue
+Delay", 2012), until fewer are refused.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections import deque
@@ -26,9 +27,10 @@ PATIENCE_SECONDS = 10.0
 _AT_THE_DOOR_SECONDS = 0.9  # so that a refusal is back within a second
 RETRY_AFTER = {"Retry-After": "2"}
 """The header of a refusal; in seconds."""
-_STANDING_SECONDS = 0.5
-_WARY_SECONDS = 1.0  # after the last refusal: short waits empty a queue that is overload all the same
-_SHORTEST_PATIENCE = 0.02
+_LOOK_SECONDS = 0.05  # how soon those who wait learn that it is overload
+_SHORTEST_PATIENCE = 0.01
+# Overload is that of those who came within the last second or so more than this share was refused, for so long.
+_OVERLOAD, _FADES_SECONDS, _OVERLOAD_SECONDS = 0.1, 1.0, 0.25
 _SHARE_OF_LAST = 0.1
 
 _HELD: ContextVar[Places | None] = ContextVar("held", default=None)
@@ -48,9 +50,10 @@ class Places:
         self._free = at_once
         self._most_waiting = waiting
         self._queue: deque[Future[None]] = deque()
-        self._standing_since: float | None = None
-        self._refused = -_WARY_SECONDS
         self._takes = 0.0  # what the work takes, in seconds: an average of the last
+        self._counted = 0.0  # when the next two were brought up to date; they fade
+        self._came = self._refused = 0.0
+        self._overrun_since = 0.0
         self._lock = threading.Lock()
 
     @contextmanager
@@ -68,7 +71,7 @@ class Places:
             waiter.result(PATIENCE_SECONDS)
         except TookTooLong:
             self._leave(waiter)
-            raise too_busy() from None
+            raise self.refusal() from None
         began = time.monotonic()
         try:
             yield
@@ -88,44 +91,63 @@ class Places:
         waiter = self._ask()
         if waiter.done():
             return HeldPlace(self)
-        waits = asyncio.wrap_future(waiter)
         leaves = None if gone is None else asyncio.ensure_future(gone())
-        both = {waits} if leaves is None else {waits, leaves}
         try:
-            await asyncio.wait(both, timeout=self._patience(), return_when=asyncio.FIRST_COMPLETED)
-            if waiter.done():
-                return HeldPlace(self)
-            if leaves is not None and leaves.done():
-                raise Gone
-            self._refused = time.monotonic()
-            raise too_busy()
+            await self._wait(waiter, leaves)
         except BaseException:
             self._leave(waiter)
             raise
         finally:
-            if leaves is not None and not leaves.done():
+            if leaves is not None:
                 leaves.cancel()
+        return HeldPlace(self)
+
+    async def _wait(self, waiter: Future[None], leaves: asyncio.Future[None] | None) -> None:
+        until = {asyncio.wrap_future(waiter)} | ({leaves} if leaves is not None else set())
+        since = time.monotonic()
+        while not waiter.done():
+            left = since + self._patience() - time.monotonic()
+            if left <= 0:
+                raise self.refusal()
+            await asyncio.wait(until, timeout=min(left, _LOOK_SECONDS), return_when=asyncio.FIRST_COMPLETED)
+            if leaves is not None and leaves.done() and not waiter.done():
+                raise Gone
 
     def _ask(self) -> Future[None]:
         waiter: Future[None] = Future()
         with self._lock:
+            self._fade()
+            self._came += 1
             if self._free:
                 self._free -= 1
                 waiter.set_result(None)
                 return waiter
-            if len(self._queue) >= self._most_waiting:
-                raise too_busy()
-            if self._standing_since is None:
-                self._standing_since = time.monotonic()
-            self._queue.append(waiter)
-        return waiter
+            if len(self._queue) < self._most_waiting:
+                self._queue.append(waiter)
+                return waiter
+        raise self.refusal()
+
+    def refusal(self) -> TooBusy:
+        """Counts one who is refused, and returns what they are told."""
+        with self._lock:
+            self._fade()
+            if not self._is_overrun():
+                self._overrun_since = self._counted
+            self._refused += 1
+        return TooBusy(phrase("The server is busy right now. Try again in a few seconds."))
+
+    def _fade(self) -> None:
+        now = time.monotonic()
+        kept = math.exp((self._counted - now) / _FADES_SECONDS)
+        self._counted, self._came, self._refused = now, self._came * kept, self._refused * kept
+
+    def _is_overrun(self) -> bool:
+        return self._refused > _OVERLOAD * self._came
 
     def _patience(self) -> float:
-        now = time.monotonic()
-        stands = now - (self._standing_since or now)
-        if stands < _STANDING_SECONDS and now - self._refused > _WARY_SECONDS:
+        if not self._is_overrun() or time.monotonic() - self._overrun_since < _OVERLOAD_SECONDS:
             return _AT_THE_DOOR_SECONDS
-        return min(_AT_THE_DOOR_SECONDS, max(self._takes, _SHORTEST_PATIENCE))
+        return min(_AT_THE_DOOR_SECONDS, max(self._takes / 2, _SHORTEST_PATIENCE))
 
     def _leave(self, waiter: Future[None]) -> None:
         with self._lock:
@@ -143,8 +165,6 @@ class Places:
                 self._queue.popleft().set_result(None)
             else:
                 self._free += 1
-            if not self._queue:
-                self._standing_since = None
 
 
 class HeldPlace:
@@ -163,8 +183,3 @@ class HeldPlace:
         places, self._places = self._places, None
         if places is not None:
             places._give_back(time.monotonic() - self._began)
-
-
-def too_busy() -> TooBusy:
-    """Returns what who is refused is told."""
-    return TooBusy(phrase("The server is busy right now. Try again in a few seconds."))

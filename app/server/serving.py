@@ -59,7 +59,7 @@ class Serving:
         self._others_lock = threading.Lock()
         # Two queries at once use the cores of a small machine; of several processes each has a core, and two queries
         # would take Python's lock from one another (docs/log.md). What REST asks waits at the door (`admission.py`).
-        self.searching = Places(at_once=2 if self.settings.processes == 1 else 1, waiting=64)
+        self.searching = Places(at_once=2 if self.settings.processes == 1 else 1, waiting=32)
         self.places = places_by_kind(self.searching)
         # Drawing the pictures of a zip keeps a core at work for seconds.
         self.packing = Places(at_once=1, waiting=4)
