@@ -119,6 +119,7 @@ _USAGE = (
     learning_errors.UnknownModel,
     NeedsLearning,
 )
+_OURS = frozenset({"app", "index", "ingest", "model_updates", "perennial"})
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Of a request to a server; what follows is the field.
 _PLACES = (("body",), ("query",), ("path",))
@@ -154,12 +155,29 @@ def explain(error: Exception) -> Trouble | None:
         return trouble_of(error)
     if isinstance(error, ModuleNotFoundError) and (needed := needs_learning(error)) is not None:
         return trouble_of(needed)
+    if _is_foreign(error):
+        said = phrase(
+            "A library that this needs cannot be loaded here ({why}). It is missing, damaged, or not made for this "
+            "processor. To install all of them again: {command}",
+            why=" ".join(str(error).split())[:300].rstrip("."),
+            command=f"pip install --force-reinstall {DISTRIBUTION}",
+        )
+        return Trouble(said, "library_unusable", 500, 1)
     if isinstance(error, OSError) and error.errno in _FULL:
         sentence = "The disk is full; nothing live has changed. Free some space and try again."
         return Trouble(sentence, "no_space", 507, 1)
     if isinstance(error, OSError) and error.filename is not None:
         return Trouble(f"{error.filename}: {error.strerror or error}.", "system_error", 500, 1)
     return None
+
+
+def _is_foreign(error: Exception) -> bool:
+    """Whether it is a library of somebody else's that cannot be loaded."""
+    if isinstance(error, ImportError):
+        return (error.name or "").partition(".")[0] not in _OURS
+    return isinstance(error, RuntimeError) and "baseline optimizations" in str(
+        error
+    )  # numpy's, of a processor
 
 
 def needs_learning(error: ModuleNotFoundError) -> NeedsLearning | None:

@@ -3,7 +3,10 @@
 import importlib.metadata
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 from app import DISTRIBUTION
 from app.desk.health import Diagnosis, Level
@@ -61,8 +64,28 @@ def installation() -> Iterator[Diagnosis]:
                 package=others[0],
             )
             yield Diagnosis("installation", Level.ERROR, said, advice)
-    if not any(shared.values()):
+    unfit = list(_unfit())
+    yield from unfit
+    if not any(shared.values()) and not unfit:
         yield Diagnosis("installation", Level.OK, phrase("No other package owns any of our files."))
+
+
+def _unfit() -> Iterator[Diagnosis]:
+    """Compares the packages that are installed with those that Perennial asks for."""
+    for asked in map(Requirement, importlib.metadata.requires(DISTRIBUTION) or ()):
+        if asked.marker is not None and not asked.marker.evaluate({"extra": ""}):
+            continue
+        with suppress(importlib.metadata.PackageNotFoundError):  # of FAISS there is another build
+            found = importlib.metadata.version(asked.name)
+            if not asked.specifier.contains(found, prereleases=True):
+                said = phrase(
+                    "{package} {version} is installed; this Perennial needs {needed}.",
+                    package=asked.name,
+                    version=found,
+                    needed=str(asked.specifier),
+                )
+                advice = phrase("To install it: {command}", command=f"pip install '{asked}'")
+                yield Diagnosis("installation", Level.ERROR, said, advice)
 
 
 def orphans(workspace: Workspace) -> Iterator[Diagnosis]:

@@ -6,6 +6,8 @@ import gc
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -267,3 +269,39 @@ def test_adding_a_folder_again_that_is_as_it_was_makes_again_what_the_index_lost
     assert "The index had lost 40 of 42 vectors" in " ".join(said.output.split())
     assert vectors(home) == before
     assert "The index had lost" not in run("add", folder, home=home).output
+
+
+def test_a_library_that_is_older_than_asked_for_is_named_by_doctor(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = tmp_path / "onnxruntime-1.2.0.dist-info" / "METADATA"
+    facts.parent.mkdir()
+    facts.write_text("Metadata-Version: 2.1\nName: onnxruntime\nVersion: 1.2.0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    said = " ".join(run("doctor", home=home).output.split())
+    assert "onnxruntime 1.2.0 is installed; this Perennial needs >=1.23." in said
+    assert "pip install 'onnxruntime>=1.23'" in said
+
+
+def test_a_library_that_is_not_made_for_the_processor_is_named_in_place_of_a_traceback(home: Path) -> None:
+    """As numpy says it of a processor that lacks what it was built for; onnxruntime and FAISS choose as they load."""
+    told = os.environ | {"NPY_DISABLE_CPU_FEATURES": "X86_V2 NEON", "PERENNIAL_HOME": str(home)}
+    command = [sys.executable, "-c", "import perennial; perennial.main()", "search", "two red boats"]
+    found = subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+    said = " ".join(found.stderr.split())
+    assert found.returncode == 1
+    assert said.startswith("A library that this needs cannot be loaded here (")
+    assert "You cannot disable CPU feature" in said
+    assert "pip install --force-reinstall" in said
+    assert "Traceback" not in said
+
+
+def test_a_library_that_is_broken_is_named_in_place_of_a_traceback(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('libstdc++.so.6: version not found')")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    told = os.environ | {"PYTHONPATH": path, "PERENNIAL_HOME": str(home)}
+    command = [sys.executable, "-c", "import perennial; perennial.main()", "search", "two red boats"]
+    found = subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    said = " ".join(found.stderr.split())
+    assert "cannot be loaded here (libstdc++.so.6: version not found). It is missing, damaged, or not" in said
