@@ -329,7 +329,9 @@ def load_generation(
         own = taken_out[(taken_out >= there) & (taken_out < there + said["count"])] - there
         there += said["count"]
         try:
-            segment = open_segment(folder, manifest, said, verify=verify, use_gpu=use_gpu)
+            segment = open_segment(
+                folder, manifest, said, verify=verify, use_gpu=use_gpu, is_doubted=but_damaged
+            )
         except GenerationDamaged:
             lost += said["count"] - len(own)
             if not but_damaged or lost == manifest["count"]:

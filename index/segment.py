@@ -130,11 +130,18 @@ def write_segment(
 
 
 def open_segment(
-    folder: Path, manifest: Manifest, said: Mapping[str, Any], *, verify: bool, use_gpu: bool
+    folder: Path,
+    manifest: Manifest,
+    said: Mapping[str, Any],
+    *,
+    verify: bool,
+    use_gpu: bool,
+    is_doubted: bool = False,
 ) -> Segment:
     """Returns a segment of a generation's folder: the one that is held, or its files mapped after every byte was read.
 
-    `said` is what the manifest says of it. Without `verify` nothing is read and nothing is held.
+    `said` is what the manifest says of it. Without `verify` nothing is read and nothing is held; what `is_doubted` is
+    read also where it is held.
 
     Raises:
         GenerationDamaged: A file is missing, changed, a git-LFS pointer, or disagrees with the manifest.
@@ -148,8 +155,10 @@ def open_segment(
     with _opening:
         held = _held.get(key)
         # Whoever holds a segment may be about to share files that have gone meanwhile.
-        if held is None or not all(is_there(folder, manifest, name) for name in names):
+        is_gone = held is not None and not all(is_there(folder, manifest, name) for name in names)
+        if held is None or is_doubted or is_gone:
             verify_files(folder, manifest, names)
+        if held is None or is_gone:
             held = _held[key] = _read(folder, said, facts, use_gpu)
         return held
 

@@ -58,8 +58,9 @@ def preprocessing_of(folder: Path, manifest: Mapping[str, Any]) -> Preprocessing
 def verify(folder: Path, manifest: dict[str, Any], names: Sequence[str]) -> None:
     """Compares size and sha256 of some files with the manifest.
 
-    A file that was sound is read again only when its size, its time or its place on the disk changed since: a version
-    of a gigabyte took a second of each search. What changed without them is for `perennial doctor`, which reads all.
+    A file that was sound is read again only when its size, its times or its place on the disk changed since: a version
+    of a gigabyte took a second of each search. What changed without them is found by who reads all: a server right
+    after its start, and `perennial doctor`.
 
     Raises:
         VersionDamaged: one is missing or differs.
@@ -72,7 +73,7 @@ def verify(folder: Path, manifest: dict[str, Any], names: Sequence[str]) -> None
         if not path.is_file():
             raise VersionDamaged(f"version {folder.name} lacks {name}; roll back to another release")
         now = path.stat()
-        seen = [facts["sha256"], now.st_mtime_ns, now.st_ino]
+        seen = [facts["sha256"], now.st_mtime_ns, now.st_ctime_ns, now.st_ino]
         if now.st_size != facts["bytes"] or (sound.get(name) != seen and sha256_of(path) != facts["sha256"]):
             raise VersionDamaged(
                 f"{name} of version {folder.name} differs from its manifest; roll back to another release"

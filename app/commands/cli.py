@@ -191,7 +191,7 @@ _VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
         releasing.import_,
     ),
     "Server": (homes.serve, homes.work, homes.account, homes.mcp),
-    "Upkeep": (upkeep.status, upkeep.index, upkeep.doctor),
+    "Upkeep": (upkeep.status, upkeep.index, upkeep.doctor, upkeep.repair),
 }
 for verb in chain.from_iterable(_VERBS.values()):
     app.command(_name(verb))(verb)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from app.commands.options import ProbesOption, argument, option
-from app.commands.terminal import JsonOption, require_place, show, staged
+from app.commands.terminal import JsonOption, require_place, show, staged, watched
 from app.commands.verb import Shown, verb
+from app.desk.errors import JobFailed
 from app.words.messages import size, slices_table, table
 
 if TYPE_CHECKING:
@@ -51,8 +52,7 @@ def status(
 
 def _lines(where: str, found: Status, damaged: Sequence[str] | None) -> list[str]:
     lines = [where, *_live_lines(found.live)]
-    if found.problem:
-        lines.append(found.problem)
+    lines += [f"{one.what} Since {one.since}; `{one.mend}` mends it." for one in found.degraded]
     if damaged is not None:
         lines += damaged or ["Every byte of every release is as it was written."]
     lines.append(", ".join(f"{count} {name}" for name, count in found.counts.items()) + ".")
@@ -66,11 +66,9 @@ def _lines(where: str, found: Status, damaged: Sequence[str] | None) -> list[str
 def _live_lines(live: Live | None) -> list[str]:
     if live is None:
         return ["Nothing is live yet. Run `perennial init`."]
-    damaged = [f"Commit {commit.number} is skipped: {commit.why}" for commit in live.skipped]
     if not live.release:
-        return [*damaged, "Nothing released here can be trusted."]
+        return ["Nothing released here can be trusted."]
     return [
-        *damaged,
         f"Live: {live.release} since {live.since}, commit {live.commit} by {live.by}: {live.why}",
         f"Languages: {', '.join(live.languages)}",
         *([f"Torch searches it, not its graphs: {live.needs_torch}."] if live.needs_torch else []),
@@ -156,3 +154,27 @@ def doctor(
     levels = list(Level)
     if fail_on is not FailOn.NEVER and levels.index(examination.level) >= levels.index(Level(fail_on)):
         raise typer.Exit(1)
+
+
+@verb
+def repair(
+    desk: Desk,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would be done and how long it takes; change nothing.")
+    ] = False,
+    is_json: JsonOption = False,
+) -> Shown:
+    """Mend what is damaged, as far as it can be.
+
+    An index is made again of vectors that are kept. Where weights are damaged, the newest release that is whole goes
+    live, with all pictures. A damaged catalog is taken from its copy.
+    """
+    found = desk.repair_plan()
+    if plan or not found.steps:
+        return found, *(found.steps or ["Nothing of what is live is damaged."])
+    if not is_json:
+        show(is_json, None, *found.steps)
+    done = watched(desk, desk.repair(), is_json=is_json)
+    if done.state != "succeeded":
+        raise JobFailed(done)
+    return done.result, done.result["sentence"]

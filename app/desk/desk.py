@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, Self
 from pydantic import Field, StrictBool
 
 from app.desk.chunks import Added, Chunk, Decided, Held, NamedDomain, PutAside, Withdrawn
-from app.desk.health import Described, Examination, IndexStatus, Status
+from app.desk.health import Described, Examination, IndexStatus, RepairPlan, Status
 from app.desk.hits import (
     MOST_AT_ONCE,
     MOST_PARTS,
@@ -541,6 +541,14 @@ class Desk(Protocol):
 
     def examine(self, every_byte: bool, on_stage: OnStage) -> Examination:
         """Looks for everything that can be wrong with the home, and waits for it; nothing is changed."""
+
+    @reads("/v1/repair", role="admin")
+    def repair_plan(self) -> RepairPlan:
+        """Says what repairing would do and how long it would take; reads every byte of what is live."""
+
+    @acts("/v1/repair", status=202)
+    def repair(self) -> JobRecord:
+        """Starts mending what is damaged: the catalog from its copy, an index from kept vectors; returns the job."""
 
     @reads("/v1/log", role="admin", wraps="lines")
     def log(self, lines: Lines = 200) -> list[str]:

@@ -80,6 +80,27 @@ class SkippedCommit:
 
     number: int
     why: str
+    since: str = ""  # when it was first noticed
+
+
+@dataclass(frozen=True)
+class Degraded:
+    """Something that is not as it should be, while the rest goes on."""
+
+    part: str  # stable name of what: release, catalog, serving
+    what: str  # a sentence
+    since: str  # when it was noticed, ISO 8601, UTC
+    mend: str  # the command that mends it
+
+
+@dataclass(frozen=True)
+class RepairPlan:
+    """What mending a home would do, and how long it would take."""
+
+    steps: tuple[str, ...] = ()  # a sentence each; none where nothing needs it
+    pictures: int = 0  # that would be made searchable again
+    embedded: int = 0  # of these, that would have to be embedded
+    seconds: float = 0.0  # about, by trying a few
 
 
 @dataclass(frozen=True)
@@ -161,3 +182,4 @@ class Status:
     chunks: tuple[ChunkRecord, ...]  # all, newest first, without their reports
     used_bytes: int  # of the home
     free_bytes: int  # of its disk
+    degraded: tuple[Degraded, ...] = ()  # what is not as it should be

@@ -39,6 +39,7 @@ _AT_TOP = frozenset(
         "releases",
         "commits",
         "pruned",
+        "damaged",
         "updater.lock",
         "commits.lock",
         "exports",

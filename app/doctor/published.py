@@ -19,7 +19,7 @@ _MADE_AGAIN = phrase("Its graphs are made again of its weights when it is next o
 _ADD = phrase(
     "The next `perennial add` makes what the live index lost again; going back to this release does it, too."
 )
-_ROLL_BACK = phrase("Go back with `perennial rollback`, or restore the folder from a backup.")
+_MEND = phrase("Mend it with `perennial repair`, or restore the folder from a backup.")
 
 
 def commits(releases: ReleaseStore) -> Iterator[Diagnosis]:
@@ -27,8 +27,7 @@ def commits(releases: ReleaseStore) -> Iterator[Diagnosis]:
     standing = releases.standing()
     for one in standing.skipped:
         advice = phrase(
-            "An older commit is live instead. Restore the file from a backup, or promote a release "
-            "that is intact."
+            "An older commit is live instead. Mend it with `perennial repair`, or restore the file from a backup."
         )
         yield Diagnosis(
             "commits",
@@ -79,7 +78,7 @@ def _what_to_do(releases: ReleaseStore, name: str, *, every_byte: bool) -> tuple
         with suppress(ReleaseDamaged):
             releases.verify_release(name, every_byte=every_byte, with_graphs=False, with_index=with_index)
             return level, advice
-    return Level.ERROR, _ROLL_BACK
+    return Level.ERROR, _MEND
 
 
 def fingerprints(workspace: Workspace) -> Iterator[Diagnosis]:
@@ -89,7 +88,7 @@ def fingerprints(workspace: Workspace) -> Iterator[Diagnosis]:
     try:
         generation.require_made_by(encoder.image_fingerprint)
     except FingerprintMismatch as error:
-        yield Diagnosis("fingerprints", Level.ERROR, str(error), _ROLL_BACK)
+        yield Diagnosis("fingerprints", Level.ERROR, str(error), _MEND)
         return
     said = workspace.version_manifest(live.version)
     written = (said.get("image_fingerprint"), said.get("text_fingerprint"))
@@ -168,7 +167,7 @@ def vectors(workspace: Workspace) -> Iterator[Diagnosis]:
             zero=zero,
             other=other,
         )
-        yield Diagnosis("vectors", Level.ERROR, said, _ROLL_BACK, figures)
+        yield Diagnosis("vectors", Level.ERROR, said, _MEND, figures)
         return
     yield from _own_vectors(workspace, live, figures)
 
@@ -179,7 +178,7 @@ def _own_vectors(workspace: Workspace, live: ReleaseRecord, figures: dict[str, i
         measured = gallery.require_own(workspace, generation, encoder)
     except ReleaseDamaged as error:
         said = error.message[0].upper() + error.message[1:]
-        yield Diagnosis("vectors", Level.ERROR, f"{said}.", _ROLL_BACK, figures)
+        yield Diagnosis("vectors", Level.ERROR, f"{said}.", _MEND, figures)
         return
     said = phrase(
         "All {count} vectors are finite and of length one; a sample is what the encoder gives, "

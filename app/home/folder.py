@@ -164,6 +164,11 @@ class Home:
         return self.root / "pruned"
 
     @property
+    def damaged(self) -> Path:
+        """What was found damaged; made with the first."""
+        return self.root / "damaged"
+
+    @property
     def commits_lock(self) -> Path:
         """Held while it is decided what is live, or that a release cannot be any more."""
         return self.root / "commits.lock"

@@ -6,6 +6,7 @@ and an index that belong together, whenever the machine stopped. (Longer than ot
 the one door to all of this; the work is in `published`, `commits`, `lock` and `garbage`.)
 """
 
+import errno
 import hashlib
 import json
 import logging
@@ -16,6 +17,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from app.desk.errors import (
     AppError,
@@ -29,6 +31,7 @@ from app.desk.errors import (
 from app.desk.health import SkippedCommit
 from app.home import garbage, lock, pruned
 from app.home.commits import REASONS, CommitLog, CommitRecord, Debt, now
+from app.home.damage import Damage
 from app.home.durable import FileSystem, explaining_full_disk, fault, folder_bytes
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
@@ -106,6 +109,7 @@ class ReleaseStore:
         self._versions = Shelf(home.versions, "version", self._files)
         self._generations = Shelf(home.generations, "generation", self._files)
         self._releases = Shelf(home.releases, "release", self._files)
+        self.damage = Damage(home.damaged)  # what was found damaged
         # A thread, not a flag: another thread of this process is another updater.
         self._locked_by: int | None = None
 
@@ -236,20 +240,22 @@ class ReleaseStore:
         logger.info("commit %d: release %s is live (%s by %s)", commit.number, record.id, reason, by)
         return commit
 
-    def current(self) -> CommitRecord | None:
+    def current(self, refused: Mapping[int, str] = MappingProxyType({})) -> CommitRecord | None:
         """The highest commit that can be trusted, with the ones above it in `skipped`; None before the first.
+
+        `refused` are commits whose release cannot be served, and why.
 
         Raises:
             NoRelease: There are commits, but not one can be trusted.
         """
-        standing = self.standing()
+        standing = self.standing(refused=refused)
         if standing.commit is not None:
             return replace(standing.commit, skipped=standing.skipped)
         if standing.skipped:
             if self.standing(with_index=False).commit is not None:
                 raise NoRelease(
-                    f"{standing.skipped[0].why} Add a picture with `perennial add`: then the index is made again of "
-                    "what is kept of the pictures. Or restore the home from a backup."
+                    f"{standing.skipped[0].why} `perennial repair` makes the index again of what is kept of the "
+                    "pictures, and so does the next `perennial add`. Or restore the home from a backup."
                 )
             raise NoRelease(
                 f"None of the {len(standing.skipped)} commits can be trusted. The newest: "
@@ -257,20 +263,25 @@ class ReleaseStore:
             )
         return None
 
-    def standing(self, *, with_index: bool = True) -> Standing:
+    def standing(
+        self, *, with_index: bool = True, refused: Mapping[int, str] = MappingProxyType({})
+    ) -> Standing:
         """What the commit log says, without raising over damage; `with_index` counts that of an index, too."""
         skipped: list[SkippedCommit] = []
         numbers = self._log.numbers()
         highest = numbers[-1] if numbers else 0
         for number in reversed(numbers):
             try:
+                if number in refused:
+                    raise ReleaseDamaged(refused[number])
                 commit = self._log.read(number)
                 record = self.release(commit.release)
                 if record.sha256 != commit.release_sha256:
                     raise ReleaseDamaged(f"Release {record.id} is not the one that was committed.")
                 self._require_intact(record, with_index=with_index)
             except (ReleaseDamaged, ReleasePruned, UnknownRelease) as error:
-                skipped.append(SkippedCommit(number, error.message))
+                since = self.damage.note(f"commit-{number}", error.message).since
+                skipped.append(SkippedCommit(number, error.message, since))
             else:
                 return Standing(commit, tuple(skipped), highest)
         return Standing(None, tuple(skipped), highest)
@@ -365,6 +376,24 @@ class ReleaseStore:
         record = self.release(id_or_prefix)
         self._require_intact(record, every_byte=every_byte, with_graphs=with_graphs, with_index=with_index)
         return record
+
+    def find_damage(self, record: ReleaseRecord) -> bool:
+        """Reads every byte of a release, marks what is damaged so that it is passed over, and says whether anything is.
+
+        Raises:
+            ReleasePruned: It was pruned.
+        """
+        is_damaged = False
+        for shelf, name, sha256 in self._parts(record.require_kept()):
+            try:
+                shelf.verify(name, sha256, every_byte=True, leave_out=GRAPHS)  # which are made again
+            except (ReleaseDamaged, OSError) as error:
+                if isinstance(error, OSError) and error.errno != errno.EIO:
+                    raise
+                is_damaged = True
+                self.damage.note(name, str(error), shelf.folder / name)
+                logger.error("%s", error)
+        return is_damaged
 
     def prune(self, names: Collection[str], *, by: str, why: str) -> list[str]:
         """Gives the encoders and indexes of releases up, and removes what no kept release needs; returns its names.
@@ -488,17 +517,20 @@ class ReleaseStore:
         with_index: bool = True,
         with_graphs: bool = False,
     ) -> None:
-        record.require_kept()
-        self._releases.verify(record.id, record.sha256, every_byte=every_byte)
+        for shelf, name, sha256 in self._parts(record.require_kept(), with_index=with_index):
+            leave_out = None if with_graphs else GRAPHS
+            shelf.verify(name, sha256, every_byte=every_byte, leave_out=leave_out)
+            mark = None if every_byte else self.damage.of(shelf.folder / name)
+            if mark is not None:
+                raise ReleaseDamaged(mark.why)
+
+    def _parts(self, record: ReleaseRecord, *, with_index: bool = True) -> Iterator[tuple[Shelf, str, str]]:
+        """Yields the folders of a release, each with its shelf and the sha256 of its manifest."""
         manifest = record.manifest
-        self._versions.verify(
-            manifest.version,
-            manifest.version_sha256,
-            every_byte=every_byte,
-            leave_out=None if with_graphs else GRAPHS,
-        )
+        yield self._releases, record.id, record.sha256
+        yield self._versions, manifest.version, manifest.version_sha256
         if with_index:
-            self._generations.verify(manifest.generation, manifest.generation_sha256, every_byte=every_byte)
+            yield self._generations, manifest.generation, manifest.generation_sha256
 
 
 def _require_published(shelf: Shelf, named: str) -> str:

@@ -15,6 +15,7 @@ from app.desk.troubles import saying_what_is_missing
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.store import ReleaseStore
+from index.errors import GenerationDamaged
 from index.feature_store import FeatureStore
 from index.generation import Generation, load_generation
 from ingest.blobs import BlobStore
@@ -158,6 +159,9 @@ class Workspace:
         """Loads a generation, every byte checked; onto the GPU when the settings name it (see `load_generation`)."""
         on_gpu = self.settings.device == "cuda"
         folder = self.home.generations / generation_id
+        mark = self.releases.damage.of(folder)
+        if mark is not None and not but_damaged:  # what is held of it in memory is mapped from the same files
+            raise GenerationDamaged(mark.why)
         return load_generation(folder, use_gpu=on_gpu, but_damaged=but_damaged)
 
     def version_manifest(self, version_id: str) -> dict[str, object]:

@@ -280,6 +280,12 @@ def _doctor(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
     return {"state": "succeeded", "result": stored_of(found)}
 
 
+def _repair(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
+    from app.learning.mending import mend
+
+    return {"state": "succeeded", "result": asdict(mend(workspace, **job.arguments, progress=report))}
+
+
 def _import(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
     from app.learning.transfer import import_release
 
@@ -301,6 +307,7 @@ _KINDS = {
     "gallery": _gallery,
     "removal": _removal,
     "import": _import,
+    "repair": _repair,
 }
 
 

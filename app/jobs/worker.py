@@ -31,7 +31,7 @@ from ingest.sentence import phrase
 
 logger = logging.getLogger(__name__)
 
-KINDS = ("update", "ingest", "folder", "gallery", "removal", "doctor", "import")
+KINDS = ("update", "ingest", "folder", "gallery", "removal", "doctor", "import", "repair")
 TEACHING = frozenset({"update", "removal"})
 """The kinds of jobs that train: one of them at a time, and one that was interrupted waits for a person."""
 LOG = "log.txt"

@@ -16,6 +16,7 @@ from app.home.store import ReleaseStore
 from ingest.catalog import Catalog
 
 if TYPE_CHECKING:
+    from app.desk.health import Degraded
     from app.desk.hits import SearchAnswer
     from app.home.settings import Settings
     from app.home.workspace import Workspace
@@ -161,6 +162,12 @@ class Opened:
     def problem(self) -> str:
         """Why the newest release is not the one that answers; empty where it is. A server knows."""
         return ""
+
+    def degraded(self) -> tuple[Degraded, ...]:
+        """Returns what is not as it should be. A server knows."""
+        from app.home.degraded import degraded
+
+        return degraded(self.home, self.store, self.catalog.gallery_size())
 
     def _followed(self, job: JobRecord | None) -> JobRecord | None:
         if job is not None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.desk.errors import ReleaseDamaged
-from app.desk.health import Described, Examination, IndexStatus, Live, SkippedCommit, Status, Updating
+from app.desk.health import Described, Examination, IndexStatus, Live, RepairPlan, Status, Updating
 from app.desk.probes import is_probes, shown_slices
 from app.local.opened import Opened
 from ingest.records import JobRecord
@@ -47,13 +47,13 @@ class Upkeep(Opened):
             chunks=tuple(replace(one, report={}) for one in reversed(chunks)),
             used_bytes=durable.room(place.root),
             free_bytes=durable.free_bytes(place.root),
+            degraded=self.degraded(),
         )
 
     def _live(self, *, probes: bool) -> Live | None:
         """What is live, and the damaged commits above it that are passed over."""
         standing = self.store.standing()
-        skipped = tuple(SkippedCommit(one.number, one.why) for one in standing.skipped)
-        commit = standing.commit
+        skipped, commit = standing.skipped, standing.commit
         if commit is None:
             return Live(skipped=skipped) if skipped else None
         record = self.store.release(commit.release)
@@ -116,6 +116,18 @@ class Upkeep(Opened):
         from app.doctor.examination import examine
 
         return examine(self.installed, every_byte=every_byte, progress=on_stage)
+
+    def repair_plan(self) -> RepairPlan:
+        from app.learning import mending
+
+        return mending.plan(self.workspace)
+
+    def repair(self) -> JobRecord:
+        from app.jobs import worker
+
+        job = worker.submit(self.installed, "repair", {"by": self.by})
+        self.begin(job)
+        return job
 
     def log(self, lines: int = 200) -> list[str]:
         from app.home import logs

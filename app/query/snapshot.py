@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from app.desk.errors import AppError, BadQuery, NoRelease
+from app.desk.errors import BadQuery, NoRelease
+from app.desk.health import SkippedCommit
 from app.desk.hits import AUTO, Compared, Found, RankMove, SearchAnswer
 from app.desk.operation import grown
 from app.desk.probes import shown_slices
-from app.home.commits import CommitRecord
+from app.desk.troubles import OWN_ERRORS
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
 from app.language.reading import read
-from index.errors import IndexingError
 from index.generation import Generation, Ids, Rows
 from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption
 from ingest.pair import BASE_LANGUAGE
 from ingest.sentence import Sentence, joined, phrase
-from model_updates.errors import ModelUpdateError, NoFusion
+from model_updates.errors import NeedsLearning, NoFusion
 from model_updates.portable_encoder import PortableEncoder
 from model_updates.readings import NEIGHBOUR, background, fused
 from model_updates.search_encoder import SearchEncoder
@@ -43,6 +43,8 @@ FIRST = 50
 """Hits that are laid one by one beside a text, where somebody asks for that."""
 
 logger = logging.getLogger(__name__)
+
+_LOADING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
 
 MOST_RESULTS = 1000
 # Of each reading of an unsure query at least so many hits are looked at, which most often will do, and at most so many
@@ -77,8 +79,8 @@ class Snapshot:
     generation: Generation
     languages: tuple[str, ...]
     hidden: frozenset[str] = frozenset()  # pictures of its index that were withdrawn since
+    skipped: tuple[SkippedCommit, ...] = ()  # newer commits that it answers in place of, newest first
     reranker: Reranker | None = None  # of a release that has a fusion encoder
-    instead: str = ""  # what says that it answers instead of one that is damaged
     # encoder, text and languages to its (r, dim) vectors, those asked for last kept; a snapshot that differs in what is
     # hidden shares them
     vectors: Encode = field(default_factory=_keeping, compare=False, repr=False)
@@ -113,36 +115,64 @@ class Snapshot:
 
     @classmethod
     def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
-        """Loads a release (the live one without a name), verified and checked.
+        """Loads a release, verified and checked; without a name, the newest one of the commits that can be served.
 
         Raises:
-            NoRelease: nothing is live yet.
+            NoRelease: nothing is live yet, or nothing can be served.
             UnknownRelease, ReleasePruned, ReleaseDamaged: the release cannot be served.
         """
+        if release_id is None:
+            return cls._newest(workspace)
+        record = workspace.releases.release(release_id).require_kept()
         commit = workspace.releases.current()
-        if commit is None:
-            raise NoRelease(phrase("This home has no live release yet. Run `perennial init`."))
-        record = workspace.releases.release(release_id or commit.release).require_kept()
+        return cls._of(workspace, record, commit.number if commit and commit.release == record.id else 0)
+
+    @classmethod
+    def _newest(cls, workspace: Workspace) -> Snapshot:
+        """Steps down the commits to one that can be served; why those above cannot is noted in the home."""
+        releases, refused = workspace.releases, dict[int, str]()
+        while (commit := releases.current(refused)) is not None:
+            record = releases.release(commit.release)
+            try:
+                return replace(cls._of(workspace, record, commit.number), skipped=commit.skipped)
+            except (NeedsLearning, MemoryError):  # nothing is wrong with it
+                raise
+            except Exception as error:  # whatever a release that came from elsewhere makes go wrong
+                is_known = isinstance(error, OWN_ERRORS)
+                unknown = None if is_known else error
+                logger.warning("commit %d cannot be served: %s", commit.number, error, exc_info=unknown)
+                workspace.forget_version(record.version)
+                if not releases.find_damage(record):
+                    if isinstance(error, OSError):  # it may be another in a moment
+                        raise
+                    refused[commit.number] = str(error) if is_known else repr(error)
+        raise NoRelease(phrase("This home has no live release yet. Run `perennial init`."))
+
+    @classmethod
+    def _of(cls, workspace: Workspace, record: ReleaseRecord, number: int) -> Snapshot:
         encoder = workspace.open_searcher(record.version)
         generation = workspace.open_generation(record.generation)
         # What else is to be checked of an index was, before its release was published.
         generation.require_made_by(encoder.image_fingerprint)
         learned = record.manifest.languages or (BASE_LANGUAGE,)
         warm_up(learned, encoder.profiles)
-        number = commit.number if record.id == commit.release else 0
         hidden = _hidden(workspace, generation)
         reranker = _reranker(workspace, record, encoder, generation)
-        instead = _instead(commit, record.id) if number else ""
-        return cls(record, number, encoder, generation, learned, hidden, reranker, instead)
+        return cls(record, number, encoder, generation, learned, hidden, reranker=reranker)
+
+    @property
+    def instead(self) -> str:
+        """Says that it answers instead of a newer release that is damaged; nothing where there is none."""
+        return _instead(self.skipped, self.release.id)
 
 
-def _instead(live: CommitRecord, answers: str) -> str:
+def _instead(skipped: tuple[SkippedCommit, ...], answers: str) -> str:
     """Says that commits after the one that counts cannot be trusted; nothing where there is none."""
-    if not live.skipped:
+    if not skipped:
         return ""
     return phrase(
-        "What went live last is damaged on the disk: {why} {release} answers; `perennial doctor` says what to do.",
-        why=live.skipped[0].why,
+        "What went live last cannot be served: {why} {release} answers; `perennial repair` mends it.",
+        why=skipped[0].why,
         release=answers,
     )
 
@@ -291,8 +321,10 @@ class LiveSnapshot:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._refreshing = threading.Lock()
+        self._refused = 0  # the newest commit that cannot be served; it is not tried again
+        self.problem: str | None = None
         self.current = self._ready()
-        self.problem: str | None = self.current.instead or None
+        self._passed(self.current.skipped)
 
     def _ready(self) -> Snapshot:
         """Loads what is live, with the words and the tower that a first query would wait for."""
@@ -300,29 +332,50 @@ class LiveSnapshot:
         snapshot.encoder.encode_texts(["warm up"], BASE_LANGUAGE)
         return snapshot
 
+    def _passed(self, skipped: tuple[SkippedCommit, ...]) -> None:
+        """Keeps why newer commits are not the one that answers."""
+        self._refused = skipped[0].number if skipped else 0
+        self.problem = _instead(skipped, self.current.release.id) or None
+
+    def _has_rotted(self) -> bool:
+        """Whether somebody read the files of what answers and found them changed."""
+        record, home = self.current.release, self._workspace.home
+        folders = home.versions / record.version, home.generations / record.generation
+        return any(self._workspace.releases.damage.of(folder) is not None for folder in folders)
+
     def hide(self) -> None:
         """Hides at once what has left the gallery, and shows what came back; the index follows in its time."""
         with self._refreshing:
             hidden = _hidden(self._workspace, self.current.generation)
             self.current = replace(self.current, hidden=hidden)
 
-    def refresh(self) -> bool:
-        """Swaps to the newest release if there is one; keeps the old one, and says why, when it cannot be loaded."""
+    def refresh(self, *, anew: bool = False) -> bool:
+        """Swaps to the newest release if there is one; keeps the old one, and says why, when it cannot be loaded.
+
+        What is live already is loaded `anew` where that is asked.
+        """
         with self._refreshing:
             try:
                 commit = self._workspace.releases.current()
-                # What answers may be damaged on the disk meanwhile; it goes on answering from what is mapped.
-                if commit is None or commit.number <= self.current.commit:
-                    said = "" if commit is None else _instead(commit, self.current.release.id)
-                    self.problem = said or None
+                # What answers may be damaged on the disk meanwhile; it goes on answering from what is mapped, unless
+                # it was read, and has changed.
+                if commit is None or (
+                    commit.number <= self.current.commit and not (anew or self._has_rotted())
+                ):
+                    self._passed(commit.skipped if commit else ())
+                    return False
+                if commit.number == self._refused:
                     return False
                 fresh = self._ready()
-            except (AppError, IndexingError, ModelUpdateError, OSError) as error:
+            except _LOADING_MAY_FAIL as error:
                 self.problem = f"A newer release cannot be served: {error}"
                 logger.warning("%s; still serving %s", self.problem, self.current.release.id)
                 return False
+            if fresh.commit == self.current.commit and not anew:
+                self._passed(fresh.skipped)
+                return False
             self.current = fresh  # the swap: one assignment
-            self.problem = fresh.instead or None
+            self._passed(fresh.skipped)
             logger.info("serving release %s (commit %d)", fresh.release.id, fresh.commit)
             return True
 

@@ -6,6 +6,7 @@ import errno
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 from urllib.parse import urlsplit
@@ -122,13 +123,14 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
     @app.get("/ready", include_in_schema=False)
     @app.get("/readyz")
     async def readyz() -> dict[str, Any]:
-        """Says which release answers; 503 while none does."""
+        """Says which release answers, and what is not as it should be; 503 while none does."""
         snapshot = serving.snapshot()
         return {
             "status": "ready",
             "release": snapshot.release.id,
             "commit": snapshot.commit,
             "problem": serving.problem,
+            "degraded": [asdict(one) for one in serving.degraded],
         }
 
     @app.get("/metrics", include_in_schema=False)

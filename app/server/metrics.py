@@ -9,6 +9,7 @@ import os
 import time
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -34,6 +35,7 @@ from app.feedback import shadow
 from ingest.records import JOB_STATES
 
 if TYPE_CHECKING:
+    from app.desk.health import Degraded
     from app.home.workspace import Workspace
     from app.query.snapshot import Snapshot
 
@@ -56,6 +58,10 @@ class Watched(Protocol):
     @property
     def problem(self) -> str | None:
         """Why the newest release is not the one that answers, if so."""
+
+    @property
+    def degraded(self) -> Collection[Degraded]:
+        """What is not as it should be while the rest goes on."""
 
     def live(self) -> Snapshot | None:
         """The live snapshot, if one is loaded."""
@@ -241,6 +247,14 @@ class _Home(Collector):
         )
         problem.add_metric([], float(self._serving.problem is not None))
         yield problem
+        degraded = GaugeMetricFamily(
+            "perennial_degraded_since_timestamp_seconds",
+            "Since when a part is not as it should be, and the command that mends it.",
+            labels=["part", "mend"],
+        )
+        for one in self._serving.degraded:
+            degraded.add_metric([one.part, one.mend], datetime.fromisoformat(one.since).timestamp())
+        yield degraded
         snapshot = self._serving.live()
         if snapshot is None:
             return

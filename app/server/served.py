@@ -17,6 +17,7 @@ from app.server.serving import Serving
 from ingest.records import FINAL_STATES, JobRecord
 
 if TYPE_CHECKING:
+    from app.desk.health import Degraded
     from app.desk.hits import SearchAnswer
     from app.desk.opinions import ShadowReport
     from app.query.finder import Finder
@@ -126,6 +127,10 @@ class Served(AtHome):
     def problem(self) -> str:
         """Why the newest release is not the one that answers."""
         return self._serving.problem or ""
+
+    def degraded(self) -> tuple[Degraded, ...]:
+        """Returns what is not as it should be, as the server saw it a moment ago."""
+        return self._serving.degraded
 
     def job(self, job: str) -> JobRecord:
         """Returns a job; what one that has ended made live answers from then on."""

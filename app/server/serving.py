@@ -12,9 +12,11 @@ from collections import OrderedDict
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.desk.errors import NoRelease, UpdateRunning
+from app.desk.errors import NoRelease, ReleaseDamaged, UpdateRunning
+from app.desk.health import Degraded
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
+from app.home.degraded import degraded
 from app.home.garbage import UNRELEASED_SECONDS, resumable
 from app.home.workspace import Workspace
 from app.query.finder import Finder
@@ -32,6 +34,7 @@ _TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
 _LOOKING_MAY_FAIL: tuple[type[Exception], ...] = (*_TIDYING_MAY_FAIL, SQLAlchemyError)
 
 _KEPT_SNAPSHOTS = 3
+SERVING = "serving"
 
 
 class Serving:
@@ -68,12 +71,14 @@ class Serving:
         self.finder = Finder(workspace, patient=False)
         self.withheld = workspace.catalog.withheld.ids()
         self._hiding = threading.Lock()
+        self.degraded: tuple[Degraded, ...] = ()  # what is not as it should be while the rest goes on
 
     # Life
 
     def start(self) -> None:
         """Loads what is live, if anything is, tidies up, and starts watching for commits and over running jobs."""
         self.refresh()
+        self._look_around()
         if self._is_first:
             self.work.take_up()
             self.folders.start()
@@ -134,6 +139,20 @@ class Serving:
         """Why the newest release is not the one that answers, if so."""
         return self._why_not if self._live is None else self._live.problem
 
+    def _look(self) -> None:
+        """Looks what is not as it should be, for all who ask about it."""
+        workspace, problem = self.workspace, self.problem
+        size, snapshot = workspace.catalog.gallery_size(), self.live()
+        found = degraded(
+            workspace.home, workspace.releases, size, None if snapshot is None else snapshot.pictures
+        )
+        if problem is None:
+            workspace.releases.damage.forget(SERVING)
+        elif not any(one.part == "release" for one in found):
+            since = workspace.releases.damage.note(SERVING, problem).since
+            found = (*found, Degraded(SERVING, problem, since, "perennial doctor"))
+        self.degraded = found
+
     def _watch(self) -> None:
         if self._is_first:
             self._tidy()
@@ -143,22 +162,37 @@ class Serving:
             if self._is_first and self._live is not None and self._live.current.release.id != prepared:
                 prepared = self._live.current.release.id
                 self._prepare(self._live.current)
+                self._read_whole(self._live.current)
             if self._stopping.wait(self.settings.poll_seconds):
                 return
             self.refresh()
-            self._hide_what_others_took_out()
+            self._look_around()
 
-    def _hide_what_others_took_out(self) -> None:
+    def _look_around(self) -> None:
         try:
-            self.hide(is_new=False)
+            self.hide(is_new=False)  # what others took out
+            self._look()
         except _LOOKING_MAY_FAIL as error:  # the watch must go on; it looks again in a moment
-            logger.warning("could not look which pictures were taken out: %s", error)
+            logger.warning("could not look which pictures were taken out, or what is wrong: %s", error)
 
     def _prepare(self, snapshot: Snapshot) -> None:
         try:
             self.finder.prepare(snapshot)
         except _TIDYING_MAY_FAIL as error:  # the watch must go on; a query that needs it tries again
             logger.warning("could not prepare release %s: %s", snapshot.release.id, error)
+
+    def _read_whole(self, snapshot: Snapshot) -> None:
+        """Reads every byte of what answers, for which nobody waited, and steps down where one has changed."""
+        releases = self.workspace.releases
+        try:
+            releases.verify_release(snapshot.release.id)
+        except ReleaseDamaged:
+            releases.find_damage(snapshot.release)
+            self.workspace.forget_version(snapshot.release.version)
+            if self._live is not None and self._live.refresh(anew=True):
+                self.hide()
+        except _TIDYING_MAY_FAIL as error:  # the watch must go on
+            logger.warning("could not read release %s: %s", snapshot.release.id, error)
 
     # Searching
 

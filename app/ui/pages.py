@@ -15,12 +15,14 @@ from app.demo.guide import Guide, guide_for
 from app.server.guard import MOST_QUERY_BYTES
 from app.server.security import Passwords, ProxySignIn
 from app.server.serving import Serving
-from app.ui.access import Access, admin_name, searcher_name
+from app.ui.access import Access, Shown, Visit, admin_name, searcher_name
 from app.ui.client_api import add_client_api
 from app.ui.compare import add_compare_tab
 from app.ui.data import add_data_tab
 from app.ui.demo import add_guide_tab
+from app.ui.events import AT_ONCE
 from app.ui.feedback import add_feedback_tab
+from app.ui.parts import text
 from app.ui.quality import add_quality_tab
 from app.ui.releases import add_releases_tab
 from app.ui.sample import sample
@@ -29,6 +31,7 @@ from app.ui.search_answers import add_answers
 from app.ui.system import add_system_tab
 from app.ui.theme import STYLE_SHEET, perennial_theme
 from app.ui.update import add_update_tab
+from app.ui.wording import degraded_lines
 from app.ui.words import TRANSLATIONS, label, translate
 
 # Files that people chose on a screen are copied to the inbox at once; what Gradio keeps of them may go.
@@ -104,7 +107,7 @@ def search_page(serving: Serving, access: Access, guide: Guide | None = None) ->
     """Builds the page with Search and Compare; in a demo's home the guide comes first."""
     blocks = _blocks("Perennial")
     with blocks:
-        _masthead(label("[Teach it →](/admin/)"))
+        _masthead(blocks, access, label("[Teach it →](/admin/)"))
         with gr.Tabs(elem_classes="tabs"):
             if guide is not None:
                 with gr.Tab(label("Guide"), id="guide"):
@@ -122,7 +125,7 @@ def admin_page(serving: Serving, access: Access) -> gr.Blocks:
     """Builds the page with Update, Releases, Quality, Feedback, Data and System."""
     blocks = _blocks("Perennial · teaching")
     with blocks:
-        _masthead(label("[← Search](/)"))
+        _masthead(blocks, access, label("[← Search](/)"), of_admin=True)
         with gr.Tabs(elem_classes="tabs"):
             with gr.Tab(label("Update"), id="update"):
                 add_update_tab(blocks, access)
@@ -149,12 +152,21 @@ def _blocks(title: str) -> gr.Blocks:
     )
 
 
-def _masthead(elsewhere: object) -> None:
+def _masthead(blocks: gr.Blocks, access: Access, elsewhere: object, *, of_admin: bool = False) -> None:
+    """Draws the top of a page; below it stands what is not as it should be, where something is."""
     with gr.Row(elem_classes="masthead"):
         with gr.Column(scale=5, min_width=240):
             gr.Markdown(_NAME)
         with gr.Column(scale=1, min_width=140):
             gr.Markdown(str(elsewhere), elem_classes="elsewhere")
+    banner = text("degraded", "notice", visible=False)
+
+    def look(visit: Visit) -> Shown:
+        said = degraded_lines(visit.desk.degraded(), visit.say)
+        return {banner: gr.update(value=said, visible=bool(said))}
+
+    asked = access.of_admin if of_admin else access.of_anyone
+    blocks.load(asked(look, banner), None, [banner], show_progress="hidden", **AT_ONCE)
 
 
 def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_bytes: int) -> None:

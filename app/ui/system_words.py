@@ -22,6 +22,7 @@ KINDS = {
     "removal": phrase("Chunk removed"),
     "import": phrase("Release imported"),
     "doctor": phrase("Doctor"),
+    "repair": phrase("Repair"),
 }
 NOBODY = phrase("Not checked yet.")
 JOB_HEADERS = ["job", "what", "state", "started (UTC)", "took", "by", "about"]

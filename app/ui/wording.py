@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from app.desk.health import Degraded
 from app.desk.releases import ListedRelease, Node
 from app.ui.drawn import tag
 from app.ui.words import ENGLISH, Words
@@ -24,6 +25,20 @@ def escaped(text: object) -> str:
 def refusal(error: object, say: Words) -> str:
     """Returns an error, or what else stands in the way, as a line in bold."""
     return f"**{escaped(say.said(str(error)))}**"
+
+
+def degraded_lines(found: Iterable[Degraded], say: Words) -> str:
+    """Returns what is not as it should be: a line each, with since when and the command that mends it."""
+    lines = [
+        say(
+            "{what} Since {time} UTC; `{command}` mends it.",
+            what=escaped(say.said(one.what)),
+            time=moment(one.since),
+            command=one.mend,
+        )
+        for one in found
+    ]
+    return "\n\n".join(lines)
 
 
 def plain_languages(tags: Iterable[str]) -> list[tuple[str, str]]:

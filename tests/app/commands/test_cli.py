@@ -31,6 +31,7 @@ VERBS = {
     *(
         "init",
         "index",
+        "repair",
         "add",
         "update",
         "methods",

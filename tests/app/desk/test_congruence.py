@@ -245,6 +245,8 @@ CASES: dict[str, list[Callable[[Desk], Any]]] = {
     "keep": [lambda desk: desk.keep("r3", "later")],
     "pin": [lambda desk: desk.pin("good"), lambda desk: desk.pin()],
     "unpin": [lambda desk: desk.unpin(), lambda desk: desk.unpin()],
+    "repair_plan": [lambda desk: desk.repair_plan()],
+    "repair": [lambda desk: desk.repair().kind],
     "release_words": [lambda desk: desk.release_words()],
     # A server keeps what people asked lately, too; with all of them kept there is no difference.
     "prune_plan": [lambda desk: desk.prune_plan(100)],

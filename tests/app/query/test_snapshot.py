@@ -18,6 +18,7 @@ from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Reading, detect, handicaps, readings
 from app.language.reading import Reader
 from app.learning import adding, going_live
+from app.learning.mending import mend
 from app.query.finder import Finder
 from app.query.parts import encode
 from app.query.question import Question
@@ -151,9 +152,10 @@ def test_a_damaged_newer_release_is_not_served(workspace: Workspace, tmp_path: P
     assert live.current is before
     assert live.problem is not None
 
-    going_live.promote(workspace, before.release.id, why="mend", by="t")
+    mend(workspace, by="t")
     assert live.refresh() is True
     assert live.problem is None
+    assert len(live.current.generation) == len(before.generation) + 4
 
 
 def test_a_disk_that_fails_for_a_moment_is_no_lasting_problem(workspace: Workspace) -> None:

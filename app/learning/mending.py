@@ -1,0 +1,126 @@
+"""What mends a home whose newest release is damaged: its index is made again, or the release before it goes live.
+
+An index is made of vectors that are kept, so only pictures of which none are kept are embedded. Weights cannot be made
+again: the newest release whose version is whole takes the place, with all pictures of today. Nothing is removed; what
+is put back from a backup can be promoted again.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.desk.health import RepairPlan
+from app.home.store import ReleaseRecord, Standing
+from app.home.workspace import Workspace
+from app.learning import going_live
+from app.learning.adding import extend_gallery
+from app.learning.gallery import sound
+from app.learning.outcomes import Tell, say_nothing
+from ingest.sentence import phrase
+from model_updates.features import IMAGE, NoCache, trunk_features
+from model_updates.search_encoder import SearchEncoder
+
+_LOOKED_UP = 256  # pictures that tell how many vectors are kept
+_EMBEDDED = 3  # pictures that tell how long one takes
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What mending did."""
+
+    release: str  # that is live now
+    images_embedded: int
+    sentence: str
+
+
+def plan(workspace: Workspace) -> RepairPlan:
+    """Says what mending would do and how long it would take; reads every byte of what is live.
+
+    Raises:
+        NoRelease: nothing can be served, and nothing is left to make it of.
+    """
+    standing = _standing(workspace)
+    if not standing.skipped:
+        return RepairPlan()
+    _, record = going_live.live_but_for_its_index(workspace)
+    held = sound(workspace, record.generation)
+    ids = workspace.catalog.gallery_ids()
+    lacking = ids if held is None else [one for one in ids if one not in set(held.among(ids))]
+    embedded, seconds = _forecast(workspace, workspace.open_searcher(record.version), lacking)
+    steps = [
+        phrase(
+            "Commit {number} is damaged: {why}",
+            number=standing.skipped[0].number,
+            why=standing.skipped[0].why,
+        )
+    ]
+    if _is_older(workspace, standing, record):
+        steps.append(phrase("{release} goes live in its place.", release=record.id))
+    if lacking:
+        steps.append(
+            phrase(
+                "{count} pictures become searchable again in about {seconds} s; {embedded} of them are embedded anew.",
+                count=len(lacking),
+                seconds=f"{seconds:.0f}" if seconds >= 1 else "1",
+                embedded=embedded,
+            )
+        )
+    return RepairPlan(tuple(steps), len(lacking), embedded, seconds)
+
+
+def mend(workspace: Workspace, *, by: str, progress: Tell = say_nothing) -> Mended:
+    """Mends what is live.
+
+    Raises:
+        NoRelease: nothing can be served, and nothing is left to make it of.
+        ParentMoved: other releases kept going live meanwhile.
+    """
+    skipped = _standing(workspace).skipped
+    embedded = 0
+    if skipped:
+        why = f"commit {skipped[0].number} is damaged"
+        _, embedded = extend_gallery(workspace, why=why, by=by, progress=progress)
+        standing = workspace.releases.standing()
+        if standing.skipped and standing.commit is not None:  # it has all pictures already
+            commit = standing.commit
+            workspace.releases.commit(commit.release, parent=commit.number, reason="rollback", why=why, by=by)
+    live = going_live.live_release(workspace)[1].id
+    said = (
+        phrase("{release} is live with all pictures; nothing of it is damaged.", release=live)
+        if skipped
+        else phrase("Nothing of {release} is damaged; there was nothing to mend.", release=live)
+    )
+    return Mended(live, embedded, said)
+
+
+def _standing(workspace: Workspace) -> Standing:
+    """Returns what the commit log says once every byte of what is live was read."""
+    while True:
+        standing = workspace.releases.standing()
+        live = standing.commit
+        if live is None or not workspace.releases.find_damage(workspace.releases.release(live.release)):
+            return standing
+
+
+def _is_older(workspace: Workspace, standing: Standing, record: ReleaseRecord) -> bool:
+    newest = standing.skipped[0].number
+    return all(one.release != record.id for one in workspace.releases.history() if one.number == newest)
+
+
+def _forecast(workspace: Workspace, encoder: SearchEncoder, ids: Sequence[str]) -> tuple[int, float]:
+    """Returns how many of some pictures have to be embedded, and seconds for all, by trying a few of each kind."""
+    some = ids[:: max(1, len(ids) // _LOOKED_UP)]
+    if not some:
+        return 0, 0.0
+    started = time.perf_counter()
+    _, known = workspace.features.get(encoder.trunk_fingerprint(), IMAGE, some, encoder.trunk_dim)
+    each_kept = (time.perf_counter() - started) / len(some)
+    unknown = [one for one, is_known in zip(some, known.tolist(), strict=True) if not is_known]
+    embedded = round(len(ids) * len(unknown) / len(some))
+    each_embedded = 0.0
+    if unknown:
+        tried = unknown[:_EMBEDDED]
+        started = time.perf_counter()
+        trunk_features(encoder, tried, workspace.load_image, NoCache())
+        each_embedded = (time.perf_counter() - started) / len(tried)
+    return embedded, len(ids) * each_kept + embedded * each_embedded
