@@ -10,12 +10,13 @@ from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
 from ingest.checks import Accepted, Judge, judge_split, repeated_captions
 from ingest.copies import Copies, CopyFinder
+from ingest.decoding import decode_apart
 from ingest.errors import BadImage, NoValidPair
 from ingest.facts.picture import picture_facts
 from ingest.facts.record import PictureFacts, together
 from ingest.grouping import Anchor, Claim, Settled, settle_splits
 from ingest.held_out import grown
-from ingest.images import decode, thumbnail
+from ingest.images import thumbnail
 from ingest.limits import Limits
 from ingest.pair import ImageId, SliceKey, Split, image_id_of
 from ingest.plan import IntakePlan
@@ -221,7 +222,7 @@ class Harvest:
         is_stored = image_id in self.stored or self._blobs.contains([image_id])[0]
         decoded = None
         if image_id not in self.images and (record is None or not is_stored):
-            decoded = decode(data, self._limits)
+            decoded = decode_apart(data, self._limits)
         accepted, refused = self._judge_rows(image_id, name, rows, known, decoded.notes if decoded else ())
         for entry, row in refused:
             self._unsettled.row(entry, row, image_id, data, None if accepted else decoded)

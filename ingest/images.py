@@ -54,6 +54,8 @@ _TURNS = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
+# Progressive pictures have some ten, in the picture itself and in small ones beside it.
+_PASS, _MOST_PASSES = b"\xff\xda", 100
 THUMBNAIL_SIDE = 256
 THUMBNAIL_QUALITY = 82
 
@@ -106,6 +108,7 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0) -> De
     opened = open_picture(preview.data if preview else data, limits)
     try:
         _check_size(opened, limits)
+        _check_passes(opened, preview.data if preview else data)
         size = (preview.width, preview.height) if preview else opened.size
         source_format = "RAW" if preview else "JPEG" if opened.format == "MPO" else str(opened.format)
         notes = _notes(opened, preview)
@@ -173,6 +176,20 @@ def _check_size(image: Image.Image, limits: Limits) -> None:
                 width=width,
                 height=height,
                 aspect=limits.aspect,
+            ),
+        )
+
+
+def _check_passes(image: Image.Image, data: bytes) -> None:
+    """Refuses a JPEG that is drawn over and over: each pass goes through all of its pixels, and takes a few bytes."""
+    passes = data.count(_PASS) if image.format in {"JPEG", "MPO"} else 0
+    if passes > _MOST_PASSES:
+        raise BadImage(
+            "image_too_slow",
+            phrase(
+                "The picture is stored in {count} passes; at most {most} are read.",
+                count=passes,
+                most=_MOST_PASSES,
             ),
         )
 
@@ -309,7 +326,14 @@ def _unconvertible(error: BaseException) -> BadImage:
 
 
 def _unreadable(error: BaseException) -> BadImage:
+    if isinstance(error, MemoryError):
+        return too_heavy()
     return BadImage("image_unreadable", phrase("The picture cannot be read ({why}).", why=_reason(error)))
+
+
+def too_heavy() -> BadImage:
+    """Returns why a picture is refused whose decoder asks for more memory than its process may have."""
+    return BadImage("image_too_heavy", phrase("Decoding the picture takes more memory than it may have."))
 
 
 def _reason(error: BaseException) -> str:

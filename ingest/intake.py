@@ -16,9 +16,9 @@ from ingest.blobs import BlobStore
 from ingest.captions import normalise_language
 from ingest.catalog import Catalog
 from ingest.checks import normalise_domain
+from ingest.decoding import decode_apart
 from ingest.errors import BadImage, BadOption, BadRow, BadUpload, NoValidPair
 from ingest.harvest import Harvest, Progress
-from ingest.images import decode
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.named_pictures import NamedPictures, Networks, require_most
 from ingest.plan import IntakePlan, make_plan
@@ -138,7 +138,7 @@ def _are_refused(container: Container, plan: IntakePlan, limits: Limits) -> bool
     for _, data in container.read(plan.rows):
         if not isinstance(data, Skipped):
             try:
-                decode(data, limits)
+                decode_apart(data, limits)
             except BadImage:
                 continue
             return False

@@ -12,8 +12,9 @@ from ingest.aside import MOST_BYTES, MOST_HELD, MOST_REJECTED
 from ingest.blobs import BlobStore
 from ingest.captions import UNDETERMINED, normalise_language
 from ingest.checks import Accepted
+from ingest.decoding import decode_apart
 from ingest.errors import BadImage, UnknownLanguage
-from ingest.images import DecodedImage, decode, thumbnail
+from ingest.images import DecodedImage, thumbnail
 from ingest.limits import Limits
 from ingest.pair import ImageId, image_id_of
 from ingest.readers.container import Row
@@ -65,7 +66,7 @@ class Unsettled:
             return
         lenient = replace(self._limits, shortest_side=1, aspect=self._limits.image_pixels, allow_flat=True)
         try:
-            decoded = decode(data, lenient)
+            decoded = decode_apart(data, lenient)
         except BadImage:
             return
         row = rows[0] if rows else Row(places[0], places[0], None)

@@ -15,7 +15,7 @@ from app.desk.releases import SUFFIX
 from app.home.settings import Settings
 from app.jobs import requests
 from ingest.captions import normalise_caption, normalise_language
-from ingest.images import decode
+from ingest.decoding import decode_apart
 from ingest.intake import IntakeOptions, check_upload
 from ingest.pair import ImageId, image_id_of
 from ingest.records import JobRecord
@@ -140,7 +140,7 @@ def checked(data: bytes, captions: Sequence[tuple[str, str]]) -> SentItem:
     Raises:
         BadImage, BadCaption, UnknownLanguage: it is not.
     """
-    decoded = decode(data)
+    decoded = decode_apart(data, largest=1)
     told = [(normalise_language(tag) if tag else "", normalise_caption(text).text) for tag, text in captions]
     return SentItem(image_id_of(data), data, decoded.format.lower(), tuple(told))
 

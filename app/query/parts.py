@@ -18,8 +18,8 @@ from app.language.detection import Guess, Reading
 from app.query.grammar import Kind, Term, parse
 from app.query.question import QueryPicture
 from app.query.snapshot import Snapshot, Vectors, read_query, words
+from ingest.decoding import decode_apart
 from ingest.errors import BadImage
-from ingest.images import decode
 from ingest.pair import image_id_of
 from ingest.sentence import phrase
 from ingest.spans import span
@@ -27,6 +27,7 @@ from model_updates.routes import BASE
 from model_updates.search_encoder import unit
 
 _SAMPLE = 512
+_LARGEST_SIDE = 2048  # of a picture that is asked by: some megabytes while its question waits
 _NARROWEST = 1e-4  # a spread below this is rounding
 _SHORTEST = 1e-6  # of a sum: parts that cancel out leave nothing to look for
 
@@ -183,7 +184,7 @@ def decoded(term: Term, data: bytes) -> QueryPicture:
         BadQuery: it cannot be decoded safely.
     """
     try:
-        return QueryPicture(decode(data).image, image_id_of(data))
+        return QueryPicture(decode_apart(data, largest=_LARGEST_SIDE).image, image_id_of(data))
     except BadImage as error:
         raise BadQuery(
             phrase("{name} cannot be searched with. {why}", name=term.value, why=error), at=term.at

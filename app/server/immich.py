@@ -8,14 +8,12 @@ What else it may want, faces and text in pictures, is refused with a sentence in
 from __future__ import annotations
 
 import base64
-import io
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form
 from fastapi.responses import JSONResponse, PlainTextResponse
-from PIL import Image
 
 from app.desk.errors import BadQuery
 from app.desk.hits import AUTO
@@ -23,6 +21,8 @@ from app.desk.troubles import OWN_ERRORS, trouble_of
 from app.query.snapshot import read_query
 from app.server.api_context import AnyDesk
 from app.server.served import Served
+from ingest.errors import BadImage
+from ingest.images import open_picture
 
 router = APIRouter(include_in_schema=False)
 
@@ -47,7 +47,8 @@ def predict(
     try:
         wanted = _wanted(entries)
         if image is not None and "visual" in wanted:
-            width, height = Image.open(io.BytesIO(image)).size
+            with open_picture(image) as opened:
+                width, height = opened.size
             packed = base64.b64encode(image).decode("ascii")
             return JSONResponse(
                 {_OURS: _vector(desk, images=[packed]), "imageHeight": height, "imageWidth": width}
@@ -56,11 +57,11 @@ def predict(
             spoken = str((wanted["textual"].get("options") or {}).get("language") or "")
             return JSONResponse({_OURS: _vector(desk, texts=[text], language=_language(desk, text, spoken))})
         raise BadQuery("Send `image` for clip's visual entry, or `text` for its textual one.")
+    except BadImage as error:
+        return _refused(400, f"This is no picture that can be opened ({error}).", "bad_image")
     except OWN_ERRORS as error:
         trouble = trouble_of(error)
         return _refused(trouble.status, trouble.sentence, trouble.code)
-    except OSError as error:  # of Pillow, which opens none of it
-        return _refused(400, f"This is no picture that can be opened ({error}).", "bad_image")
 
 
 def _wanted(entries: str) -> Mapping[str, Any]:

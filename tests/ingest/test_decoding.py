@@ -1,0 +1,155 @@
+"""Claims about decoding apart: what takes too much is refused with a reason, and this process goes on."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+
+import numpy as np
+import psutil
+import pytest
+from PIL import Image
+
+from ingest import decoding
+from ingest.decoding import decode_apart
+from ingest.errors import BadImage
+from ingest.images import decode
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _end() -> Iterator[None]:
+    yield
+    decoding._DECODERS.end()
+
+
+def _noise(side: int) -> Image.Image:
+    return Image.fromarray(np.random.default_rng(side).integers(0, 255, (side, side, 3), np.uint8))
+
+
+def _file(image: Image.Image, kind: str, **how: object) -> bytes:
+    target = io.BytesIO()
+    image.save(target, kind, **how)
+    return target.getvalue()
+
+
+def _png(width: int, height: int) -> bytes:
+    """A picture of some hundred kilobytes, one corner of it white."""
+
+    def part(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    packer, line = zlib.compressobj(9), b"\0" + b"\x80\x10\x20" * width
+    packed = packer.compress(b"\0" + b"\xff\xff\xff" + line[4:])
+    packed += b"".join(packer.compress(line) for _ in range(height - 1)) + packer.flush()
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + part(b"IHDR", head) + part(b"IDAT", packed) + part(b"IEND", b"")
+
+
+def _children() -> set[int]:
+    return {one.pid for one in psutil.Process().children() if "spawn_main" in " ".join(one.cmdline())}
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "HEIF"])
+def test_a_picture_comes_out_as_it_does_here(kind: str) -> None:
+    data = _file(_noise(64), kind)
+    apart, here = decode_apart(data), decode(data)
+    assert apart.image.tobytes() == here.image.tobytes()
+    assert (apart.width, apart.height, apart.format, apart.notes) == (64, 64, here.format, here.notes)
+
+
+def test_plain_small_pictures_start_no_process() -> None:
+    decoding._DECODERS.end()
+    before = _children()
+    decode_apart(_file(_noise(64), "JPEG"))
+    for nothing in (b"", b"no picture at all"):
+        with pytest.raises(BadImage):
+            decode_apart(nothing)
+    assert _children() == before
+
+
+def test_a_picture_of_39_megapixels_leaves_nothing_behind_here() -> None:
+    data, before = _png(6240, 6250), psutil.Process().memory_info().rss
+    assert len(data) < 300_000
+    found = decode_apart(data, largest=512)
+    assert (found.width, found.height, max(found.image.size)) == (6240, 6250, 512)
+    assert psutil.Process().memory_info().rss - before < 60e6  # 117 MB decoded
+
+
+def test_what_takes_too_much_memory_is_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoding._DECODERS.end()
+    monkeypatch.setattr(decoding, "MEMORY_BYTES", 600 << 20)
+    with pytest.raises(BadImage, match="more memory than it may have") as refused:
+        decode_apart(_png(14_000, 14_000))
+    monkeypatch.undo()
+    assert refused.value.code == "image_too_heavy"
+    assert decode_apart(_file(_noise(64), "WEBP")).width == 64
+
+
+def test_what_takes_too_long_is_ended_and_the_next_picture_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decoding._DECODERS.end()
+    monkeypatch.setattr(decoding, "_CLOCK_SECONDS", 0.01)
+    with pytest.raises(BadImage, match="longer than 20 seconds") as refused:
+        decode_apart(_png(6240, 6250))
+    assert refused.value.code == "image_too_slow"
+    monkeypatch.undo()
+    assert decode_apart(_file(_noise(64), "WEBP")).width == 64
+
+
+def test_a_decoder_that_ends_its_process_costs_one_picture() -> None:
+    decode_apart(_file(_noise(64), "WEBP"))
+    worker = _children()
+
+    def end() -> None:
+        for one in worker:
+            os.kill(one, 9)
+
+    data = _png(12_000, 12_000)
+    threading.Timer(0.3, end).start()
+    with pytest.raises(BadImage, match="ends the program that decodes it"):
+        decode_apart(data)
+    assert decode_apart(_file(_noise(64), "WEBP")).width == 64
+
+
+def test_a_jpeg_of_four_thousand_passes_is_refused_before_it_is_decoded() -> None:
+    drawn = _file(_noise(8).resize((512, 512)), "JPEG", progressive=True)
+    last = drawn[drawn.rindex(b"\xff\xda") : -2]
+    began = time.process_time()
+    with pytest.raises(BadImage, match="passes; at most 100") as refused:
+        decode_apart(drawn[:-2] + last * 4000 + drawn[-2:])
+    assert refused.value.code == "image_too_slow"
+    assert time.process_time() - began < 2
+    assert decode(drawn).width == 512
+
+
+def test_a_tiff_of_sixty_thousand_pages_is_its_first_page() -> None:
+    pixels = _noise(32).tobytes()
+    told = [(256, 3, 1, 32), (257, 3, 1, 32), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 2)]
+    told += [(273, 4, 1, 8), (277, 3, 1, 3), (278, 3, 1, 32), (279, 4, 1, len(pixels))]
+    entries = struct.pack("<H", len(told)) + b"".join(struct.pack("<HHII", *one) for one in told)
+    first = 8 + len(pixels)
+    pages = 60_000
+    chain = b"".join(
+        entries + struct.pack("<I", first + (n + 1) * (len(entries) + 4) if n < pages - 1 else 0)
+        for n in range(pages)
+    )
+    began = time.process_time()
+    found = decode_apart(struct.pack("<2sHI", b"II", 42, first) + pixels + chain)
+    assert found.width == 32
+    assert any("only the first is used" in note for note in found.notes)
+    assert time.process_time() - began < 2
+
+
+def test_the_process_ends_when_it_has_been_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decoding, "_IDLE_SECONDS", 0.1)
+    decode_apart(_file(_noise(64), "WEBP"))
+    deadline = time.monotonic() + 20
+    while decoding._DECODERS._pool is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert decoding._DECODERS._pool is None
