@@ -160,7 +160,11 @@ def asked(
 
 def queries() -> Iterator[str]:
     """Yields texts of which no two are the same in a process, so that no cache of answers helps anybody."""
-    return (f"{COLOURS[n % 6]} {THINGS[n % 8]} {PLACES[n % 7]} with {n} others" for n in _numbers)
+    return map(_text, _numbers)  # not a generator, in which two threads cannot be at once
+
+
+def _text(n: int) -> str:
+    return f"{COLOURS[n % 6]} {THINGS[n % 8]} {PLACES[n % 7]} with {n} others"
 
 
 _numbers = itertools.count(time.time_ns() % 10**6)

@@ -363,7 +363,7 @@ def served(
         list(map(str, words)), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
-        ask = _asker(port, path, body)
+        ask = asker(port, path, body)
         _until_ready(ask, process)
         server = psutil.Process(process.pid)
 
@@ -382,7 +382,7 @@ def served(
             process.wait()
 
 
-def _asker(port: int, path: str, body: Callable[[str], dict[str, Any]]) -> Callable[[str], None]:
+def asker(port: int, path: str, body: Callable[[str], dict[str, Any]]) -> Callable[[str], None]:
     """Returns what asks a server a text, by a connection of its own in each thread; who is too busy is asked again."""
     kept = threading.local()
 

@@ -25,6 +25,7 @@ from speed_folders import changed_folder, unchanged_folder
 from speed_language import taught_language
 from speed_minute import first_minute, installing
 from speed_parts import bulk_embedding, help_seconds, text_query
+from speed_processes import large_gallery, more_processes
 from speed_segments import fifty_more
 from speed_server import searching
 from speed_swaps import swaps_under_load
@@ -46,6 +47,8 @@ PARTS = (
     "install",
     "minute",
     "searching",
+    "processes",
+    "large",
 )
 
 
@@ -76,6 +79,8 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
     few = 10 if quick else 1
     slow = {} if quick else {"install": lambda: installing(folder), "searching": lambda: searching(folder)}
     return slow | {
+        "processes": lambda: more_processes(folder, pictures=2000 // few, rounds=30 // few, seconds=2.0),
+        "large": lambda: large_gallery(folder, pictures=100_000 // few, seconds=10.0 / few),
         "query": lambda: text_query(folder, vectors=100_000 // few, rounds=200 // few),
         "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=1 if quick else 3),
         "update": lambda: text_only_update(pairs=1024 // (4 if quick else 1)),

@@ -127,7 +127,7 @@ def _served(
     """Returns processor seconds to ready, MB, milliseconds of the processor a query, and searches beside the server."""
     texts = [f"{colour} {thing} {n}" for n in range(4) for colour in _COLOURS for thing in _THINGS]
     texts = [text for n, own in enumerate(texts) for text in (own, f"{_OTHERS[n % 4]} {n}")]
-    with _server(python, home, env) as (process, client):
+    with server(python, home, env) as (process, client):
         ready = sum(process.cpu_times()[:2])
         for page in ("/", "/admin/"):
             client.get(page).raise_for_status()
@@ -146,21 +146,24 @@ def _ask(client: httpx.Client, text: str) -> None:
 
 
 @contextmanager
-def _server(python: Path, home: Path, env: dict[str, str]) -> Iterator[tuple[psutil.Process, httpx.Client]]:
+def server(
+    python: Path, home: Path, env: dict[str, str], *options: str
+) -> Iterator[tuple[psutil.Process, httpx.Client]]:
+    """Runs a server; yields its process, and a client of it, once it is ready."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [python, "-P", "-m", "perennial", "serve", "--home", home, "--port", str(port)]
+    command = [python, "-P", "-m", "perennial", "serve", "--home", home, "--port", str(port), *options]
     with (
-        subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server,
+        subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
     ):
         try:
             while not _is_ready(client):
-                require(server.poll() is None, "the server ended")
+                require(started.poll() is None, "the server ended")
                 time.sleep(0.05)
-            yield psutil.Process(server.pid), client
+            yield psutil.Process(started.pid), client
         finally:
-            server.terminate()
+            started.terminate()
 
 
 def _is_ready(client: httpx.Client) -> bool:
