@@ -17,6 +17,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from ingest.aside import AsideTable
 from ingest.asked import AskedTable
 from ingest.caption_search import containing, like
+from ingest.errors import CatalogDamaged
 from ingest.facets import FacetQueries
 from ingest.feedback import FeedbackTable
 from ingest.findings import Finding
@@ -73,9 +74,12 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
 
     def damage(self) -> list[str]:
         """Returns what SQLite finds wrong with its file, and rows that refer to rows that are not there."""
-        with self._engine.connect() as connection:
-            said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check")]
-            astray = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        try:
+            with self._engine.connect() as connection:
+                said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check")]
+                astray = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        except CatalogDamaged as error:
+            return [str(error)]
         found = [line for line in said if line != "ok"]
         return found + ([f"{len(astray)} rows refer to rows that are not there"] if astray else [])
 

@@ -13,6 +13,7 @@ IngestError
 ├── CatalogError
 │   ├── CatalogMissing     opened read-only before it was made
 │   ├── CatalogTooNew      written by a newer Perennial
+│   ├── CatalogDamaged     SQLite finds its file damaged
 │   ├── CatalogFull        no space left for the catalog
 │   ├── UnknownChunk       (also a KeyError)
 │   └── UnknownJob         (also a KeyError)
@@ -93,6 +94,10 @@ class CatalogMissing(CatalogError):
 
 class CatalogTooNew(CatalogError):
     """The catalog was written by a newer release of Perennial."""
+
+
+class CatalogDamaged(CatalogError):
+    """SQLite finds the catalog's file damaged."""
 
 
 class CatalogFull(CatalogError):

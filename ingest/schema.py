@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
-from ingest.errors import CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
+from ingest.errors import CatalogDamaged, CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
 from ingest.migration import migrate
+from ingest.sentence import phrase
 from ingest.tables import Said, as_json, metadata, of_json
 
 SCHEMA = 10
@@ -160,11 +161,13 @@ def open_engine(path: Path, *, read_only: bool) -> sa.Engine:
     )
     sa.event.listen(engine, "connect", _set_read_pragmas if read_only else _set_pragmas)
     sa.event.listen(engine, "begin", _begin)
+    sa.event.listen(engine, "handle_error", lambda context: _require_sound(context.original_exception, path))
     try:
         _check_schema(engine, path, read_only=read_only)
     except (DatabaseError, sqlite3.DatabaseError) as error:
         engine.dispose()
         cause = getattr(error, "orig", error)
+        _require_sound(cause, path)
         raise CatalogError(
             f"{path} cannot be opened as a catalog ({cause}). Restore it from a backup."
         ) from error
@@ -193,6 +196,22 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
             ) from error
         raise CatalogError(
             f"The catalog could not be written ({error.orig}); nothing was recorded."
+        ) from error
+
+
+def _require_sound(error: BaseException, path: Path) -> None:
+    """Says it in a sentence where SQLite finds the file damaged, whatever it was asked.
+
+    Raises:
+        CatalogDamaged: it does.
+    """
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        raise CatalogDamaged(
+            phrase(
+                "The catalog {file} is damaged ({why}). `perennial repair` puts its copy in its place.",
+                file=path,
+                why=error,
+            )
         ) from error
 
 

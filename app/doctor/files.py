@@ -25,6 +25,7 @@ _AT_TOP = frozenset(
         "catalog.sqlite",
         "catalog.sqlite-wal",
         "catalog.sqlite-shm",
+        "catalog-copy.sqlite",
         "blobs.lmdb",
         "vectors.lmdb",
         "inbox",

@@ -14,7 +14,9 @@ def catalog(workspace: Workspace) -> Iterator[Diagnosis]:
     """Lets SQLite look at its own file, and at rows that refer to nothing."""
     problems = workspace.catalog.damage()
     for problem in problems[:SHOWN]:
-        advice = phrase("Restore catalog.sqlite from a backup.")
+        advice = phrase(
+            "`perennial repair` puts its copy in its place; or restore catalog.sqlite from a backup."
+        )
         yield Diagnosis("catalog", Level.ERROR, phrase("The catalog is damaged: {why}.", why=problem), advice)
     if not problems:
         chunks, pairs = len(workspace.catalog.chunks()), sum(workspace.catalog.languages().values())

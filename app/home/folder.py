@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+import socket
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -109,6 +110,11 @@ class Home:
         return self.root / "catalog.sqlite"
 
     @property
+    def catalog_copy(self) -> Path:
+        """A copy of it, as it was after some piece of work."""
+        return self.root / "catalog-copy.sqlite"
+
+    @property
     def blobs(self) -> Path:
         """The LMDB folder of image bytes and thumbnails."""
         return self.root / "blobs.lmdb"
@@ -183,9 +189,23 @@ class Home:
         facts = (metadata.version(DISTRIBUTION), *(getattr(settings, name) for name in _ANSWERED_BY))
         return self.root / SOCKETS.replace("*", hashlib.sha256(repr(facts).encode()).hexdigest()[:8])
 
+    def is_answered(self) -> bool:
+        """Whether a server runs on the home in this moment, as far as it has a socket there."""
+        return any(map(is_answered, self.root.glob(SOCKETS)))
+
     @property
     def _folders(self) -> tuple[Path, ...]:
         return (self.inbox, self.staging, self.versions, self.generations, self.releases, self.commits)
+
+
+def is_answered(place: Path) -> bool:
+    """Whether somebody listens at a socket; a process that was killed leaves a file behind at which nobody answers."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        try:
+            asking.connect(str(place))
+        except OSError:
+            return False
+    return True
 
 
 def home_option(root: Path) -> str:

@@ -20,6 +20,7 @@ from app.desk.jobs import Stage, StagePace
 from app.desk.operation import stored_of
 from app.desk.troubles import Trouble, explain
 from app.home import lock, logs
+from app.home.catalog_copy import keep_copy
 from app.home.durable import fault
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
@@ -94,7 +95,9 @@ def _take(settings: Settings, home: Home, job_id: str) -> int:
             return 0
         logger.info("job=%s kind=%s started", job_id, job.kind)
         fault(TAKEN)
-        return _run(settings, catalog, job)
+        code = _run(settings, catalog, job)
+    keep_copy(home)
+    return code
 
 
 def _settings(home: Home, job_id: str) -> Settings:

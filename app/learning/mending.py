@@ -16,7 +16,7 @@ from app.learning import going_live
 from app.learning.adding import extend_gallery
 from app.learning.gallery import sound
 from app.learning.outcomes import Tell, say_nothing
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 from model_updates.features import IMAGE, NoCache, trunk_features
 from model_updates.search_encoder import SearchEncoder
 
@@ -68,8 +68,8 @@ def plan(workspace: Workspace) -> RepairPlan:
     return RepairPlan(tuple(steps), len(lacking), embedded, seconds)
 
 
-def mend(workspace: Workspace, *, by: str, progress: Tell = say_nothing) -> Mended:
-    """Mends what is live.
+def mend(workspace: Workspace, *, by: str, told: str = "", progress: Tell = say_nothing) -> Mended:
+    """Mends what is live; what is `told` already of the catalog comes first in what it says.
 
     Raises:
         NoRelease: nothing can be served, and nothing is left to make it of.
@@ -90,7 +90,7 @@ def mend(workspace: Workspace, *, by: str, progress: Tell = say_nothing) -> Mend
         if skipped
         else phrase("Nothing of {release} is damaged; there was nothing to mend.", release=live)
     )
-    return Mended(live, embedded, said)
+    return Mended(live, embedded, joined(filter(None, [told, said])))
 
 
 def _standing(workspace: Workspace) -> Standing:

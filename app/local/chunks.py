@@ -62,9 +62,11 @@ class Chunks(Opened):
             )
         if (report := self._nothing_new(source, options)) is not None:
             return Added(self.chunk(report.chunk_id), report.to_json(), images_embedded=0)
+        from app.home.catalog_copy import keep_copy
         from app.learning.adding import add_chunk
 
         done = add_chunk(self.workspace, source, options, by=self.by, progress=on_stage)
+        keep_copy(self.home)
         return Added(
             chunk=self.chunk(done.report.chunk_id),
             report=done.report.to_json(),

@@ -118,14 +118,24 @@ class Upkeep(Opened):
         return examine(self.installed, every_byte=every_byte, progress=on_stage)
 
     def repair_plan(self) -> RepairPlan:
+        from app.home.catalog_copy import damage_of
         from app.learning import mending
 
+        why = damage_of(self.home.require_stores().catalog)
+        if why:
+            return RepairPlan((phrase("The catalog is damaged ({why}); its copy takes its place.", why=why),))
         return mending.plan(self.workspace)
 
     def repair(self) -> JobRecord:
+        from app.home.catalog_copy import damage_of, restore_catalog
         from app.jobs import worker
 
-        job = worker.submit(self.installed, "repair", {"by": self.by})
+        told = ""
+        if damage_of(self.home.require_stores().catalog):
+            if self._given is None:
+                self.close()  # it would be open here, too
+            told = restore_catalog(self.home, by=self.by)
+        job = worker.submit(self.installed, "repair", {"by": self.by, "told": told})
         self.begin(job)
         return job
 

@@ -28,7 +28,7 @@ from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfa
 from app.language.reading import read
 from index.generation import Generation, Ids, Rows
 from ingest.captions import normalise_caption, normalise_language
-from ingest.errors import BadCaption
+from ingest.errors import BadCaption, CatalogError
 from ingest.pair import BASE_LANGUAGE
 from ingest.sentence import Sentence, joined, phrase
 from model_updates.errors import NeedsLearning, NoFusion
@@ -135,7 +135,7 @@ class Snapshot:
             record = releases.release(commit.release)
             try:
                 return replace(cls._of(workspace, record, commit.number), skipped=commit.skipped)
-            except (NeedsLearning, MemoryError):  # nothing is wrong with it
+            except (CatalogError, NeedsLearning, MemoryError):  # nothing is wrong with it
                 raise
             except Exception as error:  # whatever a release that came from elsewhere makes go wrong
                 is_known = isinstance(error, OWN_ERRORS)

@@ -10,9 +10,8 @@ import logging
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
-from app.home.folder import SOCKETS, Home
+from app.home.folder import SOCKETS, Home, is_answered
 from app.home.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -26,7 +25,7 @@ def own_socket(home: Home, settings: Settings) -> Iterator[list[socket.socket]]:
     long a name: commands do without.
     """
     for left in home.root.glob(SOCKETS):
-        if not _is_answered(left):
+        if not is_answered(left):
             left.unlink(missing_ok=True)
     place = home.socket(settings)
     own = socket.socket(socket.AF_UNIX)
@@ -46,12 +45,3 @@ def own_socket(home: Home, settings: Settings) -> Iterator[list[socket.socket]]:
         with suppress(OSError):
             if place.stat().st_ino == number:
                 place.unlink()
-
-
-def _is_answered(place: Path) -> bool:
-    with socket.socket(socket.AF_UNIX) as asking:
-        try:
-            asking.connect(str(place))
-        except OSError:
-            return False
-    return True

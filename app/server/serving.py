@@ -16,6 +16,8 @@ from app.desk.errors import NoRelease, ReleaseDamaged, UpdateRunning
 from app.desk.health import Degraded
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
+from app.home.catalog_copy import damage_of
+from app.home.damage import CATALOG
 from app.home.degraded import degraded
 from app.home.garbage import UNRELEASED_SECONDS, resumable
 from app.home.workspace import Workspace
@@ -27,6 +29,8 @@ from app.server.places import Places
 from app.server.shadowing import Shadowing
 from app.server.watching import FolderWatch
 from app.server.work import Work
+from ingest.errors import CatalogDamaged
+from ingest.sentence import phrase
 
 logger = logging.getLogger(__name__)
 
@@ -142,7 +146,11 @@ class Serving:
     def _look(self) -> None:
         """Looks what is not as it should be, for all who ask about it."""
         workspace, problem = self.workspace, self.problem
-        size, snapshot = workspace.catalog.gallery_size(), self.live()
+        try:
+            size, snapshot = workspace.catalog.gallery_size(), self.live()
+        except CatalogDamaged as error:
+            size, snapshot = 0, self.live()
+            workspace.releases.damage.note(CATALOG, str(error))
         found = degraded(
             workspace.home, workspace.releases, size, None if snapshot is None else snapshot.pictures
         )
@@ -153,8 +161,19 @@ class Serving:
             found = (*found, Degraded(SERVING, problem, since, "perennial doctor"))
         self.degraded = found
 
+    def _check_catalog(self) -> None:
+        """Has SQLite look through its pages, for which nobody waits; one that was mended is damaged no more."""
+        home, damage = self.workspace.home, self.workspace.releases.damage
+        why = damage_of(home.catalog)
+        if why:
+            damage.note(CATALOG, phrase("The catalog is damaged: {why}.", why=why))
+            logger.error("the catalog is damaged: %s", why)
+        else:
+            damage.forget(CATALOG)
+
     def _watch(self) -> None:
         if self._is_first:
+            self._check_catalog()
             self._tidy()
         prepared = None
         while True:
@@ -170,8 +189,8 @@ class Serving:
 
     def _look_around(self) -> None:
         try:
-            self.hide(is_new=False)  # what others took out
             self._look()
+            self.hide(is_new=False)  # what others took out
         except _LOOKING_MAY_FAIL as error:  # the watch must go on; it looks again in a moment
             logger.warning("could not look which pictures were taken out, or what is wrong: %s", error)
 
