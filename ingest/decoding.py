@@ -12,10 +12,10 @@ import multiprocessing
 import resource
 import signal
 import threading
+from dataclasses import replace
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
-from PIL import Image
 
 from ingest.camera_raw import is_camera_raw
 from ingest.errors import BadImage
@@ -39,7 +39,7 @@ def decode_apart(data: bytes, limits: Limits = DEFAULT_LIMITS, *, largest: int =
     Args:
         data: the file.
         limits: what is refused.
-        largest: pixels of the longest side beyond which the picture comes smaller; 0 for never.
+        largest: pixels of the longest side beyond twice which the picture comes smaller; 0 for never.
 
     Raises:
         BadImage: as there, or its decoder takes more memory or time than a picture may.
@@ -60,10 +60,9 @@ def _is_plain(data: bytes, limits: Limits) -> bool:
 
 
 def _decoded(data: bytes, limits: Limits, largest: int) -> DecodedImage:
-    found = decode(data, limits)
-    if largest and max(found.image.size) > largest:
-        found.image.thumbnail((largest, largest), Image.Resampling.LANCZOS, reducing_gap=3.0)
-    return found
+    found = decode(data, limits, side=largest)
+    times = max(found.image.size) // largest if largest else 1
+    return replace(found, image=found.image.reduce(times)) if times > 1 else found
 
 
 class _Decoders:

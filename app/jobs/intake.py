@@ -140,7 +140,7 @@ def checked(data: bytes, captions: Sequence[tuple[str, str]]) -> SentItem:
     Raises:
         BadImage, BadCaption, UnknownLanguage: it is not.
     """
-    decoded = decode_apart(data, largest=1)
+    decoded = decode_apart(data, largest=256)
     told = [(normalise_language(tag) if tag else "", normalise_caption(text).text) for tag, text in captions]
     return SentItem(image_id_of(data), data, decoded.format.lower(), tuple(told))
 

@@ -27,7 +27,7 @@ from model_updates.routes import BASE
 from model_updates.search_encoder import unit
 
 _SAMPLE = 512
-_LARGEST_SIDE = 2048  # of a picture that is asked by: some megabytes while its question waits
+_LARGEST_SIDE = 1024  # of a picture that is asked by: some megabytes while its question waits
 _NARROWEST = 1e-4  # a spread below this is rounding
 _SHORTEST = 1e-6  # of a sum: parts that cancel out leave nothing to look for
 
