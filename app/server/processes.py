@@ -20,7 +20,7 @@ from prometheus_client.multiprocess import mark_process_dead
 
 from app.home import cores
 from app.home.settings import Settings
-from app.server.handing import CONNECTION, READY, HandedServer, hand, listen
+from app.server.handing import READY, HandedServer, hand, listen
 
 logger = logging.getLogger(__name__)
 
@@ -92,17 +92,25 @@ class FurtherProcesses:
     def _keep(self, number: int) -> None:
         """Has one process run until the end."""
         while not self._ending.is_set():
-            ours, theirs = socket.socketpair()
+            try:
+                why = f"ended with {self._run(number)}"
+            except OSError as error:  # no memory or descriptor was left for it
+                why = f"could not be started: {error}"
+            if not self._ending.is_set():
+                logger.warning("process %d of the server %s; it is started again", number, why)
+                self._ending.wait(_PAUSE_SECONDS)
+
+    def _run(self, number: int) -> int:
+        """Starts a process, and returns its exit code when it has ended."""
+        ours, theirs = socket.socketpair()
+        with theirs:
             ours.sendall(self._settings.model_dump_json().encode() + b"\n")
             process = _started(self._settings, theirs)
-            theirs.close()
-            self._loop.call_soon_threadsafe(self._meet, ours)
-            logger.info("process %d of the server is %d", number, process.pid)
-            code = self._waited_for(process)
-            mark_process_dead(process.pid)  # type: ignore[no-untyped-call]
-            if not self._ending.is_set():
-                logger.warning("process %d of the server ended with %d; it is started again", number, code)
-                self._ending.wait(_PAUSE_SECONDS)
+        self._loop.call_soon_threadsafe(self._meet, ours)
+        logger.info("process %d of the server is %d", number, process.pid)
+        code = self._waited_for(process)
+        mark_process_dead(process.pid)  # type: ignore[no-untyped-call]
+        return code
 
     def _waited_for(self, process: subprocess.Popen[bytes]) -> int:
         while True:
@@ -119,12 +127,12 @@ class FurtherProcesses:
             return
 
         def hear(said: bytes, connection: socket.socket | None) -> None:
-            if said == READY:
-                self._ready.append(channel)
-            elif said == CONNECTION and connection is not None:
-                self._server.take(connection, self._forwarded)
-            else:
+            if not said:
                 self._forget(channel)
+            elif said == READY:
+                self._ready.append(channel)
+            elif connection is not None:  # else there was no descriptor left for it
+                self._server.take(connection, self._forwarded)
 
         listen(channel, hear)
 
