@@ -165,6 +165,17 @@ class Generation:
             found |= zip(unpack_ids(portion.segment.ids[rows]), names[names != BASE].tolist(), strict=True)
         return found
 
+    def routes_of(self, ids: Sequence[str]) -> dict[str, str]:
+        """Returns the route of each of some contents that are here and did not take the base route."""
+        found: dict[str, str] = {}
+        asked = as_bytes(ids)
+        for portion in self.portions:
+            rows = portion.rows_of(asked)
+            there = np.flatnonzero(rows >= 0)
+            names = portion.segment.route_names(rows[there])
+            found |= {ids[n]: name for n, name in zip(there.tolist(), names.tolist(), strict=True) if name}
+        return found
+
     @property
     def choice(self) -> Chosen:
         """The kind that it was to be of, and why."""

@@ -95,6 +95,8 @@ class Contents:
     ids: NDArray[np.bytes_]
     vectors: NDArray[np.float32]
     routes: NDArray[np.str_]
+    # By what the routes were decided, kept in the manifest of the generation; it means nothing here
+    rests_on: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)

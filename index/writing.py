@@ -77,12 +77,18 @@ def write_generation(
     )
 
 
-def contents_of(ids: Sequence[str], vectors: ArrayLike, routes: Mapping[str, str]) -> Contents:
+def contents_of(
+    ids: Sequence[str],
+    vectors: ArrayLike,
+    routes: Mapping[str, str],
+    rests_on: Mapping[str, Any] | None = None,
+) -> Contents:
     """Returns contents that no generation holds yet, their vectors scaled to unit rows; see `write_generation`."""
     rows = unit_rows(vectors)
     if len(rows) != len(ids):
         raise VectorError(f"{len(ids)} ids came with {len(rows)} vectors; each id needs exactly one.")
-    return Contents(pack_ids(ids), rows, np.array([routes.get(one, BASE) for one in ids], dtype=np.str_))
+    names = np.array([routes.get(one, BASE) for one in ids], dtype=np.str_)
+    return Contents(pack_ids(ids), rows, names, rests_on or {})
 
 
 def grow_generation(
@@ -130,6 +136,7 @@ def grow_generation(
         "factory": kind,
         "faiss": faiss.__version__,
         "choice": asdict(choice),
+        "rests_on": dict(new.rests_on),
     }
     return write_manifest(folder, manifest, files, shared)
 

@@ -37,6 +37,16 @@ class ImageQueries(TableQueries):
             )  # an index has these, and the other count is a sum of pages
             return connection.execute(every).scalar_one() - connection.execute(outside).scalar_one()
 
+    def gallery_domains(self) -> dict[ImageId, str]:
+        """Returns the domains of all gallery images, in the order they came."""
+        query = select(images.c.id, images.c.domain).where(images.c.in_gallery).order_by(images.c.seq)
+        return {image_id: domain for image_id, domain in self._rows(query)}
+
+    def gallery_domain_counts(self) -> dict[str, int]:
+        """Returns how many gallery images are of each domain."""
+        query = select(images.c.domain, func.count()).where(images.c.in_gallery).group_by(images.c.domain)
+        return {domain: count for domain, count in self._rows(query)}
+
     def outside_gallery(self) -> list[ImageId]:
         """Returns the ids of all images that are none of the gallery: withheld, withdrawn or gone, or never shown."""
         return self._column(select(images.c.id).where(~images.c.in_gallery))

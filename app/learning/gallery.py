@@ -12,7 +12,6 @@ import statistics
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,9 +20,9 @@ from app.desk.errors import ReleaseDamaged
 from app.desk.jobs import Stage, counted
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
+from app.learning.growth import Planner
 from app.learning.outcomes import Tell, say_nothing
-from app.learning.routes import picture_routes
-from app.learning.untaught import Learned, untaught_routes
+from app.learning.untaught import Learned
 from index.agreement import agreement
 from index.errors import GenerationDamaged
 from index.generation import Generation
@@ -103,8 +102,6 @@ def embed_gallery(
     None. Pictures that nobody taught stand aside of what is `known`, where that is told.
     """
     choice = _choice(workspace, previous, workspace.catalog.gallery_size(), encoder.dim)
-    came = None if previous is None else _what_came(workspace, encoder, previous, choice)
-    ids, gone = came or _whole(workspace, previous)
     forwards = encoder.image_forwards if since is None else since
 
     def progress(done: int, total: int) -> None:
@@ -112,12 +109,9 @@ def embed_gallery(
             counted("embed", phrase("{count} of {all} pictures embedded", count=done, all=total), done, total)
         )
 
-    routes = picture_routes(workspace, encoder, ids, previous, progress=progress)
-    if known is not None:
-        routes |= untaught_routes(workspace, encoder, routes, known)
-    used = {BASE: encoder.image_fingerprint()} | {
-        route: encoder.image_fingerprint(route) for route in sorted(set(routes.values()))
-    }
+    planner = Planner(workspace, encoder, known, progress)
+    came = None if previous is None else planner.since(previous, choice)
+    ids, gone, routes, used, rests_on = came or planner.whole(previous)
     fresh = _fresh(previous, ids, routes, used)
     lost = 0 if previous is None else previous.lost
     if previous is not None and not (fresh or gone or lost) and previous.fingerprints == used:
@@ -137,12 +131,12 @@ def embed_gallery(
         grow_generation(
             staged,
             grown,
-            contents_of(added, unit_rows(raw), routes),
+            contents_of(added, unit_rows(raw), routes, rests_on),
             fingerprints=used,
             mode=mode,
             choice=choice,
             taken_out=gone,
-            queries=lambda: asked_of(workspace, encoder, routes, known),
+            queries=lambda: asked_of(workspace, encoder, planner.all_routes(previous, routes), known),
         )
         generation = workspace.releases.publish_generation(staged)
     finally:
@@ -150,36 +144,6 @@ def embed_gallery(
     return PublishedGeneration(
         generation, mode, embedded_images, ids, previous is None or previous.fingerprints != used
     )
-
-
-def _whole(workspace: Workspace, previous: Generation | None) -> tuple[list[str], list[str]]:
-    """Returns all pictures of the gallery, and those of the generation before that are none of it."""
-    ids = workspace.catalog.gallery_ids()
-    return ids, [] if previous is None else sorted(set(previous.ids).difference(ids))
-
-
-def _what_came(
-    workspace: Workspace, encoder: SearchEncoder, previous: Generation, choice: Chosen
-) -> tuple[list[str], list[str]] | None:
-    """Returns the pictures that a generation lacks, and those that it has to lose, without going through the gallery.
-
-    Those that came last are looked at until no more are lacking than were counted. None where that does not tell:
-    where pictures take routes, something else is to make vectors, or most are new.
-    """
-    if encoder.image_routes or previous.fingerprints != {BASE: encoder.image_fingerprint()}:
-        return None
-    size, gone = workspace.catalog.gallery_size(), previous.among(workspace.catalog.outside_gallery())
-    lacking = size - (len(previous) - len(gone))
-    if previous.choice.kind != choice.kind or not 0 <= 2 * lacking <= size:
-        return None
-    new: list[str] = []
-    with closing(workspace.catalog.newest()) as parts:
-        for part in parts:
-            held = set(previous.among(part))
-            new += [one for one in part if one not in held]
-            if len(new) >= lacking and part[-1] in held:
-                break
-    return (new[::-1], gone) if len(new) == lacking else None
 
 
 def _choice(workspace: Workspace, previous: Generation | None, count: int, dim: int) -> Chosen:
@@ -255,7 +219,7 @@ def require_own(
     """
 
     def expected(ids: Sequence[str]) -> Vectors:
-        return embedded(workspace, encoder, ids, generation.routes)
+        return embedded(workspace, encoder, ids, generation.routes_of(ids))
 
     return require_sound(generation, encoder, wanted, expected, before)
 

@@ -47,7 +47,7 @@ def side_of(
     Pictures whose domain nobody stated keep the route they have in `generation`, the live one.
     """
     ids = sorted({image_id for one in slices for image_id in one.gallery})
-    routes = picture_routes(workspace, encoder, ids, generation)
+    routes = picture_routes(workspace, encoder, workspace.catalog.domains_of(ids), generation)
     own = {*encoder.image_routes, BASE}
     return Side(
         encoder,

@@ -6,7 +6,7 @@ keeps its route, so that no update moves the vector of a picture it does not tea
 taught keeps what was decided for it (`app.learning.untaught`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from app.home.workspace import Workspace
 from index.generation import Generation
@@ -19,24 +19,24 @@ from model_updates.search_encoder import SearchEncoder
 def picture_routes(
     workspace: Workspace,
     encoder: SearchEncoder,
-    ids: Sequence[str],
+    domains: Mapping[str, str],
     previous: Generation | None,
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, str]:
-    """Returns the route of each picture that does not take the base route.
+    """Returns the route of each picture that does not take the base route; `domains` has the domain of each.
 
     Pictures of `previous`, the generation before, keep the route that was guessed for them. `progress` is told of those
     that are embedded to guess it.
     """
     if not encoder.image_routes:
         return {}
-    domains = workspace.catalog.domains_of(ids)
-    routes = {image_id: encoder.image_route(domains[image_id]) for image_id in ids}
+    ids = list(domains)
+    routes = {image_id: encoder.image_route(domain) for image_id, domain in domains.items()}
     nobody_said = dict.fromkeys(i for i in ids if domains[i] == DEFAULT_DOMAIN)
     placed: set[str] = set()
     if previous is not None:
-        placed, before = set(previous.among(list(nobody_said))), previous.routes
+        placed, before = set(previous.among(list(nobody_said))), previous.routes_of(ids)
         kept = [i for i in ids if i in before and (routes[i] == BASE or i in nobody_said)]
         routes |= {image_id: before[image_id] for image_id in kept}
     new = [image_id for image_id in nobody_said if image_id not in placed]

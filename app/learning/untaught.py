@@ -4,9 +4,10 @@ What an encoder makes of pictures unlike all it was taught is nearly noise, and 
 such pictures read the head of the taught domain that they are nearest to, and quietly: with a share of their likeness
 to every text. The share is measured before they go live. Captions on file look for their own pictures without the
 untaught ones and with them; the largest share holds by which no slice, at the upper bound of its loss, loses more than
-the gate lets new pictures take. All untaught domains have one share, so that it does not matter which of them came
-first. Languages without captions are stood for by English as a second text tower alone reads it, where there is one:
-that is how they are read (docs/log.md has what else was tried).
+the gate lets new pictures take. It is measured again when such pictures come, when pictures go, and when something was
+learned. All untaught domains have one share, so that it does not matter which of them came first. Languages without
+captions are stood for by English as a second text tower alone reads it, where there is one: that is how they are read
+(docs/log.md has what else was tried).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -36,6 +37,7 @@ SHARES = (0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 MOST_CAPTIONS = 1_000  # of a slice
 MOST_PICTURES = 5_000  # taught ones, among which captions look for theirs
 MOST_UNTAUGHT = 10_000  # that are measured; of more, each stands for several
+MOST_ASKED = 2_000  # of a domain, which route they are nearest to
 _BLOCK = 256  # captions whose similarities are held at once
 
 
@@ -55,23 +57,22 @@ def known_to(workspace: Workspace, record: ReleaseRecord) -> Learned:
 def untaught_routes(
     workspace: Workspace,
     encoder: SearchEncoder,
+    domains: Mapping[str, str],
     routes: Mapping[str, str],
     known: Learned,
 ) -> dict[str, str]:
     """Returns the routes of the gallery's pictures that nobody taught.
 
-    `routes` are those of all others that do not take the base route. None where the encoder cannot be quiet.
+    `domains` has the domain of each picture; `routes` are those of all others that do not take the base route. None
+    where the encoder cannot be quiet.
     """
-    if not encoder.can_be_quiet or not encoder.image_routes:
-        return {}
-    ids = workspace.catalog.gallery_ids()
-    untaught = _untaught(workspace, encoder, ids, routes, known)
+    untaught = untaught_of(workspace, encoder, domains, routes, known)
     if not untaught:
         return {}
     nearest = _nearest(workspace, encoder, untaught)
     some = sampled(nearest, MOST_UNTAUGHT)
     rows = image_features(encoder, some, workspace.load_image, workspace.features, routes=nearest)
-    taught = [image_id for image_id in ids if image_id not in nearest]
+    taught = [image_id for image_id in domains if image_id not in nearest]
     losses = _losses(workspace, encoder, taught, routes, unit(rows), known, each=len(nearest) / len(some))
     share = next(
         (one for one, lost in zip(SHARES, losses, strict=True) if lost <= MOST_DISPLACED), SHARES[-1]
@@ -79,20 +80,23 @@ def untaught_routes(
     return {image_id: quiet(route, share) for image_id, route in nearest.items()}
 
 
-def _untaught(
+def untaught_of(
     workspace: Workspace,
     encoder: SearchEncoder,
-    ids: Sequence[str],
+    domains: Mapping[str, str],
     routes: Mapping[str, str],
     known: Learned,
 ) -> dict[str, list[str]]:
-    """Returns the pictures of each domain that no learned chunk is of; those that look like a taught one are not."""
+    """Returns the pictures of each domain that no learned chunk is of; those that look like a taught one are not.
+
+    None where the encoder cannot be quiet.
+    """
+    if not encoder.can_be_quiet or not encoder.image_routes:
+        return {}
     taught = {one for chunk in known.chunks for one in workspace.catalog.chunk(chunk).domains}
     taught.update(encoder.image_routes)
     found: dict[str, list[str]] = {}
-    domains = workspace.catalog.domains_of(ids) if taught else {}
-    for image_id in ids if taught else ():
-        domain = domains[image_id]
+    for image_id, domain in domains.items() if taught else ():
         is_guessed = domain == DEFAULT_DOMAIN and routes.get(image_id, BASE) in encoder.image_routes
         if domain not in taught and not is_guessed:
             found.setdefault(domain, []).append(image_id)
@@ -102,10 +106,11 @@ def _untaught(
 def _nearest(
     workspace: Workspace, encoder: SearchEncoder, untaught: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Returns for each picture the route that most of its domain is nearest to."""
+    """Returns for each picture the route that most of its domain is nearest to, as some of them tell."""
     found: dict[str, str] = {}
     for ids in untaught.values():
-        trunk = trunk_features(encoder, ids, workspace.load_image, workspace.features)
+        some = sampled(ids, MOST_ASKED)
+        trunk = trunk_features(encoder, some, workspace.load_image, workspace.features)
         names, counts = np.unique(encoder.nearest_routes(trunk), return_counts=True)
         found |= dict.fromkeys(ids, str(names[counts.argmax()]))
     return found

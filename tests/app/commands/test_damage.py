@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 import os
@@ -19,6 +18,7 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, publishing, update_cycle
 from app.server.serving import Serving
+from index import segment as opened
 from ingest.intake import IntakeOptions
 from model_updates import versions
 from tests.app.commands.running import document, run
@@ -42,7 +42,7 @@ def rotted(path: Path) -> None:
     data[len(data) // 2] ^= 1
     path.chmod(0o644)
     path.write_bytes(data)
-    gc.collect()  # no verb before, each of which is a process of its own elsewhere, holds it open
+    opened._held.clear()  # elsewhere each verb is a process of its own, which holds nothing open
 
 
 def emptied(path: Path) -> None:

@@ -15,6 +15,7 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.gallery import Vectors
+from app.learning.growth import Planner
 from index import kinds, tuning
 from index.generation import Generation
 from index.writing import write_generation
@@ -177,5 +178,5 @@ def test_beside_an_older_catalog_the_gallery_is_gone_through(workspace: Workspac
 def _came(
     workspace: Workspace, encoder: Encoder, generation: Generation
 ) -> tuple[list[str], list[str]] | None:
-    found = gallery._what_came(workspace, encoder, generation, generation.choice)
-    return None if found is None else (found[0], sorted(found[1], key=generation.ids.index))
+    found = Planner(workspace, encoder, None, lambda *_: None).since(generation, generation.choice)
+    return None if found is None else (list(found.ids), sorted(found.gone, key=generation.ids.index))

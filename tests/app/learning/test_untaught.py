@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, gallery, going_live, untaught
+from app.learning.growth import Planned, Planner
 from app.learning.untaught import UNTAUGHT, Learned, untaught_finding, untaught_routes
 from index.generation import Generation
 from ingest.intake import IntakeOptions
@@ -74,6 +75,59 @@ def new(workspace: Workspace) -> list[str]:
     return sorted(workspace.catalog.ids_where(domains=["gouache"]))
 
 
+def scenes_came(workspace: Workspace, place: Path, domain: str, first: int) -> None:
+    source = place / f"{domain}-{first}.zip"
+    chosen = [(scene, "gouache", 1) for scene in list(all_scenes())[first::40][:12]]
+    write_chunk(source, scenes=chosen, languages=["en"], domain=domain)
+    adding.add_chunk(workspace, source, IntakeOptions(), by="test")
+
+
+def grown(workspace: Workspace, encoder: Encoder, previous: Generation, learned: Learned) -> Generation:
+    made = gallery.embed_gallery(workspace, encoder, previous=previous, known=learned)
+    return workspace.open_generation(made.generation)
+
+
+def came(workspace: Workspace, encoder: Encoder, previous: Generation, learned: Learned) -> Planned | None:
+    return Planner(workspace, encoder, learned, lambda *_: None).since(previous, previous.choice)
+
+
+def test_what_comes_is_added_alone_and_answers_as_when_the_whole_gallery_is_gone_through(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder, learned = taught(workspace), known(workspace)
+    live = workspace.open_generation(going_live.live_release(workspace)[1].generation)
+    before = grown(workspace, encoder, live, learned)
+    scenes_came(workspace, tmp_path, "scenes", first=7)
+    workspace.catalog.withheld.take_out(before.ids[:1], why="test", by="test")
+    assert came(workspace, encoder, before, learned) is None, "how they are found may depend on who left"
+    workspace.catalog.withheld.put_back(before.ids[:1])
+    found = came(workspace, encoder, before, learned)
+    assert found is not None
+    assert set(found.ids) == set(workspace.catalog.gallery_ids()) - set(before.ids)
+    assert set(found.routes.values()) == {"scenes"}
+    quick = grown(workspace, encoder, before, learned)
+    with monkeypatch.context() as patched:
+        patched.setattr(Planner, "since", lambda *_: None)
+        whole = grown(workspace, encoder, before, learned)
+    ids = workspace.catalog.gallery_ids()
+    assert set(quick.ids) == set(whole.ids) == set(ids)
+    assert (quick.routes, quick.fingerprints) == (whole.routes, whole.fingerprints)
+    np.testing.assert_array_equal(quick.vectors(ids), whole.vectors(ids))
+    queries = encoder.encode_texts(["a red boat", "a house"], "en")
+    for mine, theirs in zip(quick.search(queries, 50), whole.search(queries, 50), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    gallery.require_own(workspace, quick, encoder, ids)
+
+    assert came(workspace, encoder, quick, Learned(learned.chunks, ["en", "de"])) is None
+    some = sorted(workspace.catalog.ids_where(domains=["scenes"]))[:3]
+    workspace.catalog.set_domain(some, "gouache")
+    assert came(workspace, encoder, quick, learned) is None
+    workspace.catalog.set_domain(some, "scenes")
+    assert came(workspace, encoder, quick, learned) is not None
+    scenes_came(workspace, tmp_path, "gouache", first=19)
+    assert came(workspace, encoder, quick, learned) is None
+
+
 def lost(workspace: Workspace, encoder: Encoder, generation: Generation, route: str) -> float:
     """Points of R(1, 5, 10) that captions of scenes lose to the new pictures which read a route."""
     pairs = workspace.catalog.pairs(domain="scenes", language="en")
@@ -114,7 +168,7 @@ def test_no_more_is_taken_from_them_than_what_is_known_needs(
 ) -> None:
     encoder = taught(workspace)
     monkeypatch.setattr(untaught, "MOST_DISPLACED", 100.0)
-    loud = untaught_routes(workspace, encoder, {}, known(workspace))
+    loud = untaught_routes(workspace, encoder, workspace.catalog.gallery_domains(), {}, known(workspace))
     assert loud == dict.fromkeys(new(workspace), quiet("scenes", 0.7))
 
 
