@@ -126,8 +126,15 @@ def reconstruct(index: FaissIndex, positions: NDArray[np.int64]) -> NDArray[np.f
 
 
 def write(index: FaissIndex, path: Path) -> None:
-    """Writes a CPU index to a file (not flushed to disk; publishing does that)."""
-    faiss.write_index(index, str(path))
+    """Writes a CPU index to a file (not flushed to disk; publishing does that).
+
+    FAISS's own writer says of a full disk that something failed, or nothing at all where it is full at the file's end.
+
+    Raises:
+        OSError: the disk is full, or cannot be written.
+    """
+    with path.open("wb") as file:
+        faiss.write_index(index, faiss.PyCallbackIOWriter(file.write))  # type: ignore[attr-defined]
 
 
 def read(path: Path, *, mapped: bool = False) -> FaissIndex:

@@ -2,6 +2,7 @@
 
 AppError                   exit code 1 unless a leaf says otherwise
 ├── UsageProblem           2: what was asked makes no sense as asked
+│   ├── NothingBefore      what is live is the first release
 │   ├── UnknownFeedback    nobody said anything of this number
 │   └── UnknownCanary      no query is pinned in these words and this language
 ├── BadQuery               2: a query that cannot be searched for
@@ -53,6 +54,10 @@ class UsageProblem(AppError):
     """What was asked makes no sense as asked."""
 
     default_exit_code = 2
+
+
+class NothingBefore(UsageProblem):
+    """What is live is the first release of its home: there is none to go back to."""
 
 
 class BadQuery(AppError):

@@ -21,6 +21,7 @@ from app.desk.errors import (
     NoRelease,
     NoSpace,
     NotAllowed,
+    NothingBefore,
     ParentMoved,
     ReleaseDamaged,
     ReleasePruned,
@@ -60,7 +61,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
         ),
     ),
     (410, (ReleasePruned,)),
-    (409, (ChunkHeld, UpdateRunning, ParentMoved)),
+    (409, (ChunkHeld, UpdateRunning, ParentMoved, NothingBefore)),
     (
         422,
         (

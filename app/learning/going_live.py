@@ -5,7 +5,7 @@ Each changes one small file at most, so search follows in seconds; none needs th
 
 from collections.abc import Collection
 
-from app.desk.errors import NoRelease, UsageProblem
+from app.desk.errors import NoRelease, NothingBefore, UsageProblem
 from app.home.commits import CommitRecord, now
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
@@ -71,13 +71,14 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
 
     Raises:
         NoRelease: nothing is live.
-        UsageProblem: there is nothing to go back to.
+        NothingBefore: there is nothing to go back to.
+        UsageProblem: the release that is named is live already.
     """
     live, _ = live_release(workspace)
     if release is None:
         release = before(workspace, live)
         if release is None:
-            raise UsageProblem(
+            raise NothingBefore(
                 phrase(
                     "{release} is the first version of this home; there is nothing to go back to.",
                     release=live.release,

@@ -32,20 +32,18 @@ class NameIndex:
     """Finds files by the names people write: composed or decomposed letters, with or without folders."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
-        self._by_name: dict[str, str] = {}
+        self._by_name: dict[str, set[str]] = {}
         self._by_last: dict[str, set[str]] = {}
         for name in names:
             composed = unicodedata.normalize("NFC", name)
-            self._by_name[composed] = name
+            self._by_name.setdefault(composed, set()).add(name)
             self._by_last.setdefault(posixpath.basename(composed), set()).add(name)
 
     def find(self, name: str) -> str | None:
-        """Returns the file of this name, or the only file of this last name component."""
+        """Returns the file of this name, or the only one whose name differs in form alone, or in its folders."""
         composed = unicodedata.normalize("NFC", name)
-        if composed in self._by_name:
-            return self._by_name[composed]
-        same_last = self._by_last.get(posixpath.basename(composed), set())
-        return next(iter(same_last)) if len(same_last) == 1 else None
+        alike = self._by_name.get(composed) or self._by_last.get(posixpath.basename(composed), set())
+        return name if name in alike else next(iter(alike)) if len(alike) == 1 else None
 
 
 def label_of(raw_name: str, within: str | None = None) -> tuple[str, bool]:

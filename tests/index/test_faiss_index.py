@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import faiss
@@ -31,6 +32,15 @@ def test_every_offered_kind_builds_survives_disk_and_gives_its_vectors_back(
     np.testing.assert_allclose(faiss_index.reconstruct(index, positions), vectors[positions], atol=0.02)
     _, found = faiss_index.search(index, vectors[positions], 1)
     np.testing.assert_array_equal(found[:, 0], positions)
+
+
+@pytest.mark.parametrize("count", [10, 5000])
+def test_a_full_disk_is_said_as_such_wherever_it_is_met(count: int) -> None:
+    """The ten vectors fit into the buffer, so that the disk is met when the file is closed."""
+    index = faiss_index.build(unit_rows(np.random.default_rng(1).normal(size=(count, 16))), "Flat")
+    with pytest.raises(OSError, match="No space left") as raised:
+        faiss_index.write(index, Path("/dev/full"))
+    assert raised.value.errno == errno.ENOSPC
 
 
 @pytest.mark.parametrize("factory", EVERY_KIND)

@@ -63,7 +63,7 @@ MISTAKES = [
     (["gate", "j99"], 1, "unknown_job", "j99"),
     (["check", "feedbeef"], 1, "unknown_chunk", "feedbeef"),
     (["promote", "r2"], 2, "usage_problem", "live already"),
-    (["rollback"], 2, "usage_problem", "nothing to go back to"),
+    (["rollback"], 2, "nothing_before", "nothing to go back to"),
     (["ingest", "missing.zip"], 1, "source_missing", "missing.zip"),
     (["ingest", "x", "--map", "text"], 2, "usage_problem", "--map takes name=value"),
     (["ingest", "x", "--language", "klingonish"], 2, "unknown_language", "klingonish"),

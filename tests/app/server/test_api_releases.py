@@ -52,7 +52,7 @@ def test_a_release_is_rejected_with_a_note_and_what_is_live_is_pinned(tmp_path: 
 
 
 def test_with_nothing_to_go_back_to_the_request_is_wrong_and_not_the_server(client: httpx.Client) -> None:
-    assert refusal(client.post("/v1/rollback", json={})) == (400, "usage_problem")
+    assert refusal(client.post("/v1/rollback", json={})) == (409, "nothing_before")
 
 
 def test_going_live_and_back_is_answered_by_the_new_release_at_once(tmp_path: Path) -> None:

@@ -107,6 +107,14 @@ def test_composed_and_decomposed_captions_are_one(place: Place, tmp_path: Path) 
     assert [row.code for row in report.rows] == ["duplicate", "ok"]
 
 
+def test_two_files_whose_names_differ_in_form_alone_are_two(place: Place, tmp_path: Path) -> None:
+    names = ("cafe\u0301.png", "caf\u00e9.png")
+    table = "\n".join((record(names[0], "a decomposed name"), record(names[1], "a composed name")))
+    source = zip_of(tmp_path / "a.zip", {names[0]: picture(1), names[1]: picture(2), "t.jsonl": table})
+    report = place.ingest(source)
+    assert (report.new_pairs, report.new_images) == (2, 2)
+
+
 def test_a_decomposed_file_name_is_found(place: Place, tmp_path: Path) -> None:
     source = zip_of(
         tmp_path / "a.zip", {"cafe\u0301.png": picture(1), "t.jsonl": record("caf\u00e9.png", "x")}
