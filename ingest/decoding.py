@@ -13,6 +13,7 @@ import resource
 import signal
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -133,8 +134,13 @@ def _too_slow() -> BadImage:
     )
 
 
-def _bound_memory(most: int) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+def _bound_memory(more: int) -> None:
+    """Bounds memory to so much beside what is mapped already: the modules of whichever program asks, too."""
+    try:
+        mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    except OSError:  # no Linux
+        mapped = 0
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + more, mapped + more))
 
 
 def _in_bounds(data: bytes, limits: Limits, largest: int) -> DecodedImage:

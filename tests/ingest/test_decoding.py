@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import os
 import struct
+import subprocess
+import sys
 import threading
 import time
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -88,6 +91,21 @@ def test_what_takes_too_much_memory_is_refused_with_the_limit(monkeypatch: pytes
     monkeypatch.undo()
     assert refused.value.code == "image_too_heavy"
     assert decode_apart(_file(_noise(64), "WEBP")).width == 64
+
+
+def test_a_program_that_maps_much_itself_has_pictures_decoded_all_the_same(tmp_path: Path) -> None:
+    # Its main module is run again in the process that decodes.
+    program, picture = tmp_path / "program.py", tmp_path / "picture.webp"
+    picture.write_bytes(_file(_noise(64), "WEBP"))
+    program.write_text(
+        "import mmap\nfrom pathlib import Path\nfrom ingest.decoding import decode_apart\n"
+        f"mapped = mmap.mmap(-1, {decoding.MEMORY_BYTES})\n"
+        "if __name__ == '__main__':\n"
+        f"    print(decode_apart(Path({str(picture)!r}).read_bytes()).width)\n",
+        encoding="utf-8",
+    )
+    said = subprocess.run([sys.executable, program], capture_output=True, text=True, timeout=120, check=False)
+    assert said.stdout.split() == ["64"], said.stderr
 
 
 def test_what_takes_too_long_is_ended_and_the_next_picture_is_decoded(
