@@ -1,8 +1,9 @@
 """Writes generations: what is new becomes a segment, what stays is shared with the generation before.
 
 Where there would be more than a few segments, the two neighbours that are smallest together become one, so that each
-vector is written again as often as the gallery doubles, and ids keep their order. A segment most of whose rows were
-taken out is written again without them.
+vector is written again as often as the gallery doubles, and ids keep their order. Whoever brings something new joins
+small ones alone: large ones wait until somebody writes a generation that brings nothing, who has time. A segment most
+of whose rows were taken out is written again without them.
 """
 
 import os
@@ -25,6 +26,10 @@ from index.tuning import Rows
 from index.vectors import unit_rows
 
 MOST_SEGMENTS = 8
+MOST_WAITING = 16  # segments; when so many are there, nobody has had time, and they are joined at once
+JOINED_AT_ONCE = (
+    10_000  # vectors, which take a few hundredths of a second; more may need lists, which take seconds
+)
 
 MOST_ASKED = 256  # of its own vectors, where nobody says what is asked
 
@@ -168,6 +173,9 @@ def _grouped(kept: Sequence[Portion], new: Contents) -> list[_Group]:
     while len(groups) > MOST_SEGMENTS:
         sizes = [sum(map(len, group)) for group in groups]
         first = min(range(len(groups) - 1), key=lambda n: sizes[n] + sizes[n + 1])
+        is_large = sizes[first] + sizes[first + 1] > JOINED_AT_ONCE
+        if len(new) and is_large and len(groups) <= MOST_WAITING:
+            break
         groups[first : first + 2] = [groups[first] + groups[first + 1]]
     return groups
 

@@ -19,6 +19,7 @@ from app.learning.outcomes import AddOutcome, Tell, say_nothing
 from app.learning.unstated import open_domain
 from app.learning.untaught import known_to
 from index.generation import Generation
+from index.writing import MOST_SEGMENTS
 from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.sentence import Sentence, phrase
@@ -72,7 +73,24 @@ def add_chunk(
 
         found = check_chunk(workspace, report.chunk_id, progress=judged)
         keep_findings(workspace, report.chunk_id, (*found, *([opened] if opened else [])))
+    _join_segments(workspace, by, progress)
     return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded, made_again)
+
+
+def _join_segments(workspace: Workspace, by: str, progress: Tell) -> None:
+    """Makes few segments of many, where pictures are searchable already and nobody waits for it."""
+    commit, record = going_live.live_release(workspace)
+    previous = workspace.open_generation(record.generation)
+    if len(previous.portions) <= MOST_SEGMENTS:
+        return
+    progress(Stage("join", phrase("the pictures are searchable; parts of the index are joined")))
+    made = gallery.joined(workspace, workspace.open_searcher(record.version), previous)
+    why = f"{len(previous.portions)} parts of the index were joined"
+    try:
+        release = going_live.publish_pictures(workspace, record, made)
+        workspace.releases.commit(release, parent=commit.number, reason="ingest", why=why, by=by)
+    except ParentMoved:
+        logger.info("another release went live while %s; the next upload joins those of that one", why)
 
 
 class _Sooner:

@@ -198,6 +198,25 @@ def _mode(previous: Generation | None, used: Mapping[str, str], *, is_mapped: bo
     return "mapped" if is_mapped else "delta"
 
 
+def joined(workspace: Workspace, encoder: SearchEncoder, previous: Generation) -> PublishedGeneration:
+    """Publishes a generation with few segments in place of one with many."""
+    staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
+    nothing = np.empty((0, previous.dim), dtype=np.float32)
+    try:
+        grow_generation(
+            staged,
+            previous,
+            contents_of([], nothing, {}, Planner.said_by(previous)),
+            fingerprints=previous.fingerprints,
+            mode="none",
+            choice=previous.choice,
+            queries=lambda: asked_of(workspace, encoder, previous.routes, None),
+        )
+        return PublishedGeneration(workspace.releases.publish_generation(staged), "none", 0, ())
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
 def require_published(
     workspace: Workspace, made: PublishedGeneration, encoder: SearchEncoder, before: ReleaseRecord
 ) -> dict[str, float]:

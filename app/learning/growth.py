@@ -74,13 +74,19 @@ class Planner:
             return None
         domains = catalog.domains_of(new)
         routes = picture_routes(self._workspace, self._encoder, domains, previous, progress=self._progress)
-        counts: Counter[str] = Counter(_said(previous).get("domains"))
+        counts: Counter[str] = Counter(self.said_by(previous).get("domains"))
         counts.update(domains.values())
         counts.subtract(catalog.domains_of(gone).values())
         rests_on = self._rests_on(+counts)
         if self._encoder.image_routes and not self._holds(previous, rests_on, domains, routes):
             return None
         return Planned(new, gone, routes, previous.fingerprints | self._used(routes), rests_on)
+
+    @staticmethod
+    def said_by(generation: Generation) -> dict[str, Any]:
+        """Returns by what the routes of a generation were decided; nothing of one from before that was kept."""
+        said = generation.manifest.get("rests_on")
+        return said if isinstance(said, dict) else {}
 
     @staticmethod
     def all_routes(previous: Generation | None, routes: Mapping[str, str]) -> dict[str, str]:
@@ -118,13 +124,8 @@ class Planner:
         No picture has another domain than when they were decided, as the number of each tells; and none that nobody
         taught came.
         """
-        if _said(previous).get("by") != rests_on["by"]:
+        if self.said_by(previous).get("by") != rests_on["by"]:
             return False
         if self._workspace.catalog.gallery_domain_counts() != rests_on["domains"]:
             return False
         return not (self._known and untaught_of(self._workspace, self._encoder, came, routes, self._known))
-
-
-def _said(generation: Generation) -> dict[str, Any]:
-    said = generation.manifest.get("rests_on")
-    return said if isinstance(said, dict) else {}

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from index import faiss_index, kinds
+from index import faiss_index, kinds, writing
 from index.errors import FingerprintMismatch, GenerationDamaged
 from index.faiss_index import build
 from index.faiss_index import write as write_index
 from index.generation import Generation, load_generation
 from index.manifest import write_manifest
 from index.vectors import unit_rows
-from index.writing import MOST_SEGMENTS, contents_of, grow_generation, write_generation
+from index.writing import MOST_SEGMENTS, MOST_WAITING, contents_of, grow_generation, write_generation
 from tests.index.test_generation import TOWER, image_ids, random_rows
 
 Rows = NDArray[np.float32]
@@ -106,6 +106,26 @@ def test_ids_keep_their_order_and_there_are_few_segments_however_many_come(tmp_p
     sizes = [len(portion) for portion in generation.portions]
     assert (len(sizes), sizes[0]) == (MOST_SEGMENTS, 100), "the large segment is left alone"
     np.testing.assert_array_equal(generation.vectors(names), unit_rows(rows))
+
+
+def test_large_segments_wait_for_somebody_who_brings_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "JOINED_AT_ONCE", 20)
+    names, rows = image_ids(800), random_rows(800)
+    generation = grown(tmp_path / "0", None, dict(zip(names[:100], rows, strict=False)))
+    most = 0
+    for n in range(100, 800, 10):
+        new = dict(zip(names[n : n + 10], rows[n : n + 10], strict=True))
+        before, generation = generation, grown(tmp_path / str(n), generation, new)
+        held = {portion.segment for portion in before.portions}
+        written = sum(len(one.segment) for one in generation.portions if one.segment not in held)
+        assert written <= 30 or len(before.portions) == MOST_WAITING, "only small ones are joined"
+        most = max(most, len(generation.portions))
+    assert most == MOST_WAITING
+    tidy = grown(tmp_path / "tidy", generation, {})
+    assert (len(tidy.portions), tidy.ids) == (MOST_SEGMENTS, names)
+    alike(tidy, generation, random_rows(9, seed=4), names[:300])
 
 
 def test_a_segment_of_which_little_is_left_is_written_again(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from app.home.workspace import Workspace
 from app.learning import adding, gallery, going_live, publishing, release_words, update_cycle
 from app.learning.lessons import choose_strategy
 from app.query.snapshot import Snapshot
+from index import writing
 from index.errors import GenerationTooNew
 from index.feature_store import _key
 from index.manifest import SCHEMA, files_of, read_manifest, write_manifest
@@ -103,6 +104,33 @@ def test_ingest_makes_pictures_searchable_and_the_same_chunk_adds_nothing(
     assert (again.report.new_pairs, again.commit, again.images_embedded) == (0, None, 0)
 
 
+def test_large_segments_are_joined_once_the_pictures_are_searchable(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "JOINED_AT_ONCE", 0)
+    for module in (writing, adding):
+        monkeypatch.setattr(module, "MOST_SEGMENTS", 2)
+    segments, said = [], []
+
+    def told(stage: Stage) -> None:
+        said.append(stage.name)
+        if stage.name == "join":
+            _, record = going_live.live_release(workspace)
+            segments.append(len(workspace.open_generation(record.generation).portions))
+            assert len(workspace.open_generation(record.generation)) == workspace.catalog.gallery_size()
+
+    for first in (7, 19, 31):
+        source = sample_chunk(tmp_path / f"{first}.zip", pictures=3, first=first)
+        outcome = adding.add_chunk(workspace, source, IntakeOptions(), by="test", progress=told)
+        assert outcome.images_embedded == 3
+    assert segments == [3, 3]
+    commit, record = going_live.live_release(workspace)
+    assert commit.why == "3 parts of the index were joined"
+    generation = workspace.open_generation(record.generation)
+    assert len(generation.portions) == 2
+    assert set(generation.ids) == set(workspace.catalog.gallery_ids())
+
+
 def test_what_is_lost_of_a_segment_and_of_kept_features_is_embedded_again_and_told(
     workspace: Workspace,
 ) -> None:
@@ -114,7 +142,7 @@ def test_what_is_lost_of_a_segment_and_of_kept_features_is_embedded_again_and_to
     encoder = workspace.open_searcher(record.version)
     prints = {encoder.image_fingerprint(), encoder.trunk_fingerprint()}
     workspace.features._store.delete_many(_key(one, IMAGE, i) for one in prints for i in ids[:3])
-    with pytest.raises(NoRelease, match=r"has lost its file index\.faiss. Add a picture"):
+    with pytest.raises(NoRelease, match=r"has lost its file index\.faiss. `perennial repair`"):
         Snapshot.load(workspace)
     said: list[str] = []
     commit, embedded = adding.extend_gallery(
