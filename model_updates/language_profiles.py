@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import io
 import unicodedata
+import zipfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import cached_property, lru_cache
@@ -38,6 +40,10 @@ UNSEEN_PART, MOST_UNSEEN = (
     5,
     1000,
 )  # one in so many captions, and at most so many, are read before they are learned
+_MOST_OF_ONE, _MOST_UNPACKED = (
+    1 << 22,
+    1 << 29,
+)  # bytes that an array of a profile, and all of a file, may unpack to
 READ_AT_ONCE = 4096  # texts, which bounds the memory of reading many
 SPACE, END = " ", "\0"
 
@@ -290,19 +296,46 @@ def from_bytes(data: bytes) -> dict[str, LanguageProfile]:
     """Reads what `to_bytes` wrote.
 
     Raises:
-        ValueError: the data are no such file.
+        ValueError: the data are no such file, or would take more memory than profiles do.
     """
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        tags = sorted({name.rpartition("/")[0] for name in arrays.files})
-        return {
-            tag: LanguageProfile(
-                arrays[f"{tag}/alphabet"],
-                np.cumsum(arrays[f"{tag}/keys"], dtype=np.uint64),
-                arrays[f"{tag}/counts"],
-                Surprise(*arrays[f"{tag}/surprise"].tolist()) if f"{tag}/surprise" in arrays else Surprise(),
-            )
-            for tag in tags
-        }
+    arrays = _arrays(data)
+    tags = sorted({name.rpartition("/")[0] for name in arrays})
+    return {
+        tag: LanguageProfile(
+            arrays[f"{tag}/alphabet"],
+            np.cumsum(arrays[f"{tag}/keys"], dtype=np.uint64),
+            arrays[f"{tag}/counts"],
+            Surprise(*arrays[f"{tag}/surprise"].tolist()) if f"{tag}/surprise" in arrays else Surprise(),
+        )
+        for tag in tags
+    }
+
+
+def _arrays(data: bytes) -> dict[str, NDArray[Any]]:
+    """Returns the arrays of an .npz file; what they unpack to is counted, and what it says of that is not believed."""
+    found, left = {}, _MOST_UNPACKED
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for member in archive.infolist():
+                with archive.open(member) as opened:
+                    raw = opened.read(min(left, _MOST_OF_ONE) + 1)
+                left -= len(raw)
+                if len(raw) > _MOST_OF_ONE or left < 0:
+                    raise ValueError(f"{member.filename[:60]} unpacks to more than a language profile has")
+                found[member.filename.removesuffix(".npy")] = _array(raw)
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, zlib.error) as error:
+        raise ValueError(f"language profiles cannot be read: {error}") from error
+    return found
+
+
+def _array(raw: bytes) -> NDArray[Any]:
+    file = io.BytesIO(raw)
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(file)
+    if dtype.kind not in "uif" or len(shape) != 1 or shape[0] * dtype.itemsize != len(raw) - file.tell():
+        raise ValueError(f"language profiles have no array of {dtype} of shape {shape}")
+    return np.frombuffer(raw, dtype, offset=file.tell()).copy()
 
 
 def embedded_file() -> Path:

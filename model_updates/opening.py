@@ -169,7 +169,9 @@ def drawn_anew(encoder: Encoder, seed: int) -> Encoder:
 
 
 def _config(model: str) -> dict[str, Any]:
-    config: dict[str, Any] | None = open_clip.get_model_config(model)
+    # A name with a scheme would be asked of a hub, and one with a path read from this disk.
+    is_known = model in open_clip.list_models()
+    config: dict[str, Any] | None = open_clip.get_model_config(model) if is_known else None
     if config is None:
         near = get_close_matches(model, [*embedded_models(), *open_clip.list_models()], n=6)
         hint = f"; similar: {', '.join(near)}" if near else ""

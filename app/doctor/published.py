@@ -7,6 +7,7 @@ import numpy as np
 
 from app.desk.errors import ReleaseDamaged, ReleasePruned
 from app.desk.health import Diagnosis, Level
+from app.desk.troubles import OWN_ERRORS
 from app.home.store import ReleaseRecord, ReleaseStore
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
@@ -112,6 +113,26 @@ def fingerprints(workspace: Workspace) -> Iterator[Diagnosis]:
     yield Diagnosis("fingerprints", Level.OK, sentence, figures={"routes": routes})
 
 
+def loading(workspace: Workspace) -> Iterator[Diagnosis]:
+    """Loads what is live by what a server loads it, and looks something up."""
+    from app.query.finder import Finder
+    from app.query.question import Question
+    from app.query.snapshot import Snapshot
+
+    _, live = going_live.live_release(workspace)
+    try:
+        snapshot = Snapshot.load(workspace, live.id)
+        Finder(workspace).find(snapshot, Question.of("two red boats", 3, language=snapshot.languages[0]))
+    except Exception as error:  # noqa: BLE001 - whatever it is, a server meets it too
+        why = error if isinstance(error, OWN_ERRORS) else repr(error)
+        said = phrase("A server cannot load {release}: {why}", release=live.id, why=why)
+        yield Diagnosis("loading", Level.ERROR, said, _MEND)
+        return
+    yield Diagnosis(
+        "loading", Level.OK, phrase("A server can load {release}, and search answers.", release=live.id)
+    )
+
+
 def coverage(workspace: Workspace) -> Iterator[Diagnosis]:
     """Compares the pictures that search should find with those the live index holds."""
     _, live = going_live.live_release(workspace)
@@ -191,6 +212,7 @@ def _own_vectors(workspace: Workspace, live: ReleaseRecord, figures: dict[str, i
 
 LIVE_CHECKS: dict[str, Callable[[Workspace], Iterable[Diagnosis]]] = {
     "fingerprints": fingerprints,
+    "loading": loading,
     "coverage": coverage,
     "vectors": vectors,
 }

@@ -7,9 +7,11 @@ from collections.abc import Collection
 
 from app.desk.errors import NoRelease, NothingBefore, UsageProblem
 from app.home.commits import CommitRecord, now
+from app.home.foreign import ORIGIN
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery
+from app.learning.apart import try_release
 from app.learning.past import debt_of, side_of
 from app.learning.release_words import require_free
 from app.learning.untaught import known_to
@@ -40,6 +42,8 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
         _require_accepted(record, why=why, force=force)
     require_free(workspace, record, force=force)
     debt = debt_of(record, who=by, why=why)
+    if ORIGIN in record.manifest.files:  # another home made it, and this one may have taken it in untried
+        try_release(workspace.settings, record.id, workspace.releases.version_bytes(record.version))
     record = _opened_cold(workspace, record)
     parent = None if live is None else live.number
     return workspace.releases.commit(record.id, parent=parent, reason="promote", why=why, by=by, debt=debt)

@@ -7,6 +7,7 @@ What came in is a release like any other and not live: it can be compared, measu
 
 import json
 import shutil
+import tempfile
 import uuid
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +19,7 @@ from app.desk.releases import Exported, Imported
 from app.desk.troubles import saying_what_is_missing
 from app.home.commits import CommitRecord, now
 from app.home.durable import require_space, sha256_of
+from app.home.foreign import ORIGIN, require_plain
 from app.home.manifest import ReleaseManifest
 from app.home.package import place_of, read_package, write_package
 from app.home.published import MANIFEST
@@ -25,6 +27,7 @@ from app.home.settings import Settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
+from app.learning.apart import try_package
 from app.learning.outcomes import Tell, say_nothing
 from app.learning.probes import write_probes
 from app.learning.quality import summaries
@@ -36,7 +39,7 @@ from model_updates.portable_encoder import PortableEncoder, is_portable
 from model_updates.search_encoder import SearchEncoder
 from model_updates.version_files import read_manifest
 
-REPORT, ORIGIN = "report.md", "origin.json"
+REPORT = "report.md"
 
 
 def export_release(workspace: Workspace, release: str, target: Path) -> Exported:
@@ -110,7 +113,7 @@ def import_release(
     _require_file(source)
     with workspace.releases.updater_lock("importing a release"):
         live = going_live.live_release(workspace)[1]
-        return _taken_in(workspace, source, sha256, live, progress)
+        return _tried_and_taken_in(workspace, source, sha256, live, progress)
 
 
 def begin_with(
@@ -127,7 +130,7 @@ def begin_with(
         if workspace.releases.standing().highest:
             raise UsageProblem(f"{settings.home} already has releases; `perennial status` shows them.")
         write_probes(workspace)
-        came = _taken_in(workspace, source, sha256, None, progress)
+        came = _tried_and_taken_in(workspace, source, sha256, None, progress)
         why = f"{came.origin} of another home"
         return workspace.releases.commit(came.release, parent=None, reason="init", why=why, by="init")
 
@@ -137,15 +140,37 @@ def _require_file(source: Path) -> None:
         raise UsageProblem(f"There is no file {source}; name one that `perennial export` wrote.")
 
 
-def _taken_in(
+def _tried_and_taken_in(
     workspace: Workspace, source: Path, sha256: str | None, live: ReleaseRecord | None, progress: Tell
 ) -> Imported:
-    require_space(workspace.home.root, 2 * source.stat().st_size)
+    require_space(workspace.home.root, 4 * source.stat().st_size)
+    progress(Stage("import", phrase("trying {name} apart", name=source.name)))
+    _read_apart(workspace, source, sha256)
+    try_package(workspace.settings, source)
+    return take_in(workspace, source, sha256, live, progress)
+
+
+def _read_apart(workspace: Workspace, source: Path, sha256: str | None) -> None:
+    """Refuses a package by what it says of itself, before a process is started for it."""
+    with tempfile.TemporaryDirectory(dir=workspace.home.staging) as place:
+        read_package(source, Path(place), sha256=sha256)
+        require_plain(source.name, Path(place))
+
+
+def take_in(
+    workspace: Workspace,
+    source: Path,
+    sha256: str | None = None,
+    live: ReleaseRecord | None = None,
+    progress: Tell = say_nothing,
+) -> Imported:
+    """Takes a package in that was tried, or is being tried; what follows `live`, where something is."""
     staged = workspace.home.staging / f"import-{uuid.uuid4().hex}"
     staged.mkdir()
     try:
         progress(Stage("import", phrase("checking {name}", name=source.name)))
         facts = read_package(source, staged, sha256=sha256)
+        require_plain(source.name, staged)
         came = _manifest_of(staged, source)
         version = _publish(workspace, staged, source)
         extras = {ORIGIN: (staged / "release" / MANIFEST).read_bytes()}
