@@ -8,29 +8,26 @@ processor time for each, and which ends when it is not needed any more, so that 
 from __future__ import annotations
 
 import atexit
-import multiprocessing
-import resource
+import os
 import signal
+import subprocess
+import sys
 import threading
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
-
-from pebble import ProcessExpired, ProcessPool
+from typing import IO, cast
 
 from ingest.camera_raw import is_camera_raw
+from ingest.decoding_child import MEMORY_BYTES, PROCESSOR_SECONDS, decoded, receive, send
 from ingest.errors import BadImage
 from ingest.file_kinds import picture_format
-from ingest.images import DecodedImage, decode, open_picture, too_heavy
+from ingest.images import DecodedImage, open_picture, too_heavy
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.sentence import phrase
 
-MEMORY_BYTES = 2 << 30
-PROCESSOR_SECONDS = 20
-_CLOCK_SECONDS = 120  # a busy machine gives a process little of its time
-_PLAIN = frozenset({"JPEG", "PNG", "GIF", None})  # the last is a BMP, or none at all
-_PLAIN_PIXELS = 16_000_000
-_AT_MOST = 64  # pictures that one process decodes
+# By format, the megapixels up to which a picture is plain; of those that `picture_format` does not know it is a BMP, or
+# no picture at all.
+_PLAIN = {"JPEG": 16, "PNG": 16, "GIF": 16, "WebP": 4, None: 16}
+_CLOCK_SECONDS = 120.0  # a busy machine gives a process little of its time
+_AT_MOST = 500  # pictures that one process decodes
 _IDLE_SECONDS = 30.0
 
 
@@ -45,108 +42,96 @@ def decode_apart(data: bytes, limits: Limits = DEFAULT_LIMITS, *, largest: int =
     Raises:
         BadImage: as there, or its decoder takes more memory or time than a picture may.
     """
-    if len(data) > limits.image_bytes or _is_plain(data, limits):
-        return _decoded(data, limits, largest)
-    return _DECODERS.decoded(data, limits, largest)
+    if not data or len(data) > limits.image_bytes or _is_plain(data, limits):
+        return decoded(data, limits, largest)
+    return _DECODER.decoded(data, limits, largest)
 
 
 def _is_plain(data: bytes, limits: Limits) -> bool:
-    if picture_format(data) not in _PLAIN or is_camera_raw(data):
+    most = _PLAIN.get(picture_format(data), 0)
+    if not most or is_camera_raw(data):
         return False
     try:
         with open_picture(data, limits) as opened:
-            return opened.width * opened.height <= _PLAIN_PIXELS
+            return opened.width * opened.height <= most * 1_000_000
     except BadImage:
         return True  # which is said again at once
 
 
-def _decoded(data: bytes, limits: Limits, largest: int) -> DecodedImage:
-    found = decode(data, limits, side=largest)
-    times = max(found.image.size) // largest if largest else 1
-    return replace(found, image=found.image.reduce(times)) if times > 1 else found
-
-
-class _Decoders:
-    """One process at a time, started when it is needed."""
+class _Decoder:
+    """The process that decodes one picture after another; started when it is needed."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._pool: ProcessPool | None = None
-        self._under_way = 0
+        self._turn = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._count = 0
         self._ending: threading.Timer | None = None
         atexit.register(self.end)
 
     def decoded(self, data: bytes, limits: Limits, largest: int) -> DecodedImage:
         """Returns what the process makes of a picture."""
-        with self._lock:
+        with self._turn:
             if self._ending is not None:
                 self._ending.cancel()
-            self._under_way += 1
-            self._pool = self._pool or ProcessPool(
-                max_workers=1,
-                max_tasks=_AT_MOST,
-                initializer=_bound_memory,
-                initargs=(MEMORY_BYTES,),
-                context=multiprocessing.get_context("spawn"),  # forked, it would have our threads' locks
-            )
-            pool = self._pool
-        try:
-            return _answer(pool.submit(_in_bounds, _CLOCK_SECONDS, data, limits, largest))
-        finally:
-            with self._lock:
-                self._under_way -= 1
-                if not self._under_way:
-                    self._ending = threading.Timer(_IDLE_SECONDS, self.end)
-                    self._ending.daemon = True
-                    self._ending.start()
+            answer = self._asked((data, limits, largest))
+            self._count += 1
+            if self._count >= _AT_MOST:
+                self._end()
+            self._ending = threading.Timer(_IDLE_SECONDS, self.end)
+            self._ending.daemon = True
+            self._ending.start()
+        if isinstance(answer, DecodedImage):
+            return answer
+        raise answer
 
     def end(self) -> None:
-        """Ends the process, unless it is at work."""
-        with self._lock:
-            if self._under_way or self._pool is None:
-                return
-            pool, self._pool = self._pool, None
-        pool.stop()  # type: ignore[no-untyped-call]
-        pool.join()
+        """Ends the process when it has done what it is at."""
+        with self._turn:
+            self._end()
+
+    def _asked(self, what: tuple[bytes, Limits, int]) -> DecodedImage | BadImage:
+        child = self._child = self._child or _started()
+        stdin, stdout = cast(IO[bytes], child.stdin), cast(IO[bytes], child.stdout)
+        alarm = threading.Timer(_CLOCK_SECONDS, child.kill)
+        alarm.start()
+        try:
+            send(stdin, what)
+            answer = receive(stdout)
+        except OSError:  # it has ended, and reads no more
+            answer = None
+        finally:
+            is_in_time = alarm.is_alive()
+            alarm.cancel()
+        return cast(DecodedImage | BadImage, answer) if answer is not None else self._why(is_in_time)
+
+    def _why(self, is_in_time: bool) -> BadImage:
+        """Says why the process ended in the middle of a picture."""
+        child = self._child
+        self._end()
+        code = child.returncode if child is not None else 0
+        if code == -signal.SIGXCPU or not is_in_time:
+            said = phrase("Decoding the picture takes longer than {most} seconds.", most=PROCESSOR_SECONDS)
+            return BadImage("image_too_slow", said)
+        if code == 1:  # by an error that no decoder is known to raise, while it had no memory left to say so
+            return too_heavy()
+        return BadImage("image_unreadable", phrase("The picture ends the program that decodes it."))
+
+    def _end(self) -> None:
+        child, self._child, self._count = self._child, None, 0
+        if child is not None:
+            child.communicate() if child.poll() is None else child.wait()
 
 
-_DECODERS = _Decoders()
-
-
-def _answer(future: Any) -> DecodedImage:
-    try:
-        found: DecodedImage = future.result()
-    except ProcessExpired as error:
-        if error.exitcode == -signal.SIGXCPU:
-            raise _too_slow() from None
-        raise BadImage("image_unreadable", phrase("The picture ends the program that decodes it.")) from None
-    except TimeoutError:
-        raise _too_slow() from None
-    except MemoryError:
-        raise too_heavy() from None
-    return found
-
-
-def _too_slow() -> BadImage:
-    return BadImage(
-        "image_too_slow",
-        phrase("Decoding the picture takes longer than {most} seconds.", most=PROCESSOR_SECONDS),
+def _started() -> subprocess.Popen[bytes]:
+    # Not by multiprocessing, which runs the main module of this process again: where that imports torch, two
+    # gigabytes are gone before anything is decoded.
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", "ingest.decoding_child", str(MEMORY_BYTES)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
 
 
-def _bound_memory(more: int) -> None:
-    """Bounds memory to so much beside what is mapped already: the modules of whichever program asks, too."""
-    try:
-        mapped = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-    except OSError:  # no Linux
-        mapped = 0
-    resource.setrlimit(resource.RLIMIT_AS, (mapped + more, mapped + more))
-
-
-def _in_bounds(data: bytes, limits: Limits, largest: int) -> DecodedImage:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-    resource.setrlimit(
-        resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + 1 + PROCESSOR_SECONDS, hard)
-    )
-    return _decoded(data, limits, largest)
+_DECODER = _Decoder()
