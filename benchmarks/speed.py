@@ -15,7 +15,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,11 @@ from speed_update import text_only_update
 
 KEPT = ROOT / "benchmarks" / "results" / "speed.json"
 REPORT = ROOT / "docs" / "results" / "speed.md"
+INTRODUCTION = """# Speed
+
+Written by `python benchmarks/speed.py`; do not edit. Ratios compare things done by turns in one run. Seconds
+of processes are the median of several; other work on the machine moves their processor time least.
+"""
 PARTS = (
     "query",
     "bulk",
@@ -100,16 +105,12 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
 
 def report(kept: Mapping[str, Mapping[str, Any]]) -> str:
     """Returns the report in Markdown."""
-    lines = [
-        "# Speed",
-        "",
-        "Written by `python benchmarks/speed.py`; do not edit. Ratios compare things done by turns in one run. Seconds",
-        "of processes are the median of several; other work on the machine moves their processor time least.",
-        "",
-        "| what | measured | bar | holds |",
-        "| --- | --- | --- | --- |",
-    ]
-    shown = [kept[name] for name in PARTS if name in kept]
+    return INTRODUCTION + measured_tables([kept[name] for name in PARTS if name in kept])
+
+
+def measured_tables(shown: Sequence[Mapping[str, Any]]) -> str:
+    """Returns what was measured as Markdown: a line each, how, and a table of the steps of what has several."""
+    lines = ["", "| what | measured | bar | holds |", "| --- | --- | --- | --- |"]
     lines += [
         f"| {m['what']} | {m['figure']} | {m['bar']} | {'yes' if m['holds'] else '**no**'} |" for m in shown
     ]

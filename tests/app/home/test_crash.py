@@ -88,12 +88,13 @@ def violations(
     *,
     first: int = 0,
     states: list[int] | None = None,
+    seed: int = 0,
 ) -> Iterator[str]:
     """Goes through cuts after every operation from `first` on; yields what no user should ever see.
 
     The operations of each distinct state tried are appended to `states`.
     """
-    chance = random.Random(0)
+    chance = random.Random(seed)
     seen = set()
     for done in range(len(files.operations) + 1):
         if done:

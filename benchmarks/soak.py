@@ -1,0 +1,97 @@
+"""Tries Perennial's promises for hours, prints each with its figure, and writes docs/results/reliability.md.
+
+    python benchmarks/soak.py [--only PART] [--quick]
+
+`make soak` runs all of it. What fits into seconds runs in `make test` as well; here the same is done a thousand times,
+or with the real processes. A part that was left out keeps its line from the last time, as
+benchmarks/results/reliability.json has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the simulators of tests/ are used here
+
+from soak_kills import power_cuts, random_kills
+from soak_load import overload
+from soak_suites import suite
+from speed import machine, measured_tables
+from speed_swaps import swaps_under_load
+from speed_timing import ROOT, Measured
+
+KEPT = ROOT / "benchmarks" / "results" / "reliability.json"
+REPORT = ROOT / "docs" / "results" / "reliability.md"
+INTRODUCTION = """# Reliability
+
+Written by `make soak`; do not edit. Each promise with its figure: what is promised in words stands in
+[SECURITY.md](../../SECURITY.md) and [architecture.md](../architecture.md). What runs in seconds is in `make test`, too.
+"""
+
+
+def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
+    """Returns each part by its name; quick ones only show that they work."""
+    few = 20 if quick else 1
+    return {
+        "kills": lambda: random_kills(folder, kills=1000 // few),
+        "power": lambda: power_cuts(folder, states=5000 // few),
+        "swaps": lambda: swaps_under_load(folder, swaps=100 // few, rate=20.0),
+        "overload": lambda: overload(folder, pictures=2000 // few, times=5.0, seconds=20.0 / few + 3),
+        "inputs": lambda: suite(
+            "P7: bad files and bad questions",
+            "tests/ingest/readers",
+            "tests/ingest/test_decoding.py",
+            "tests/app/server/test_bad_questions.py",
+            "tests/app/server/test_fuzz.py",
+        ),
+        "attackers": lambda: suite(
+            "P8: roles, sign-in, foreign pages, sockets",
+            "tests/app/server/test_roles.py",
+            "tests/app/server/test_security.py",
+            "tests/app/server/test_connections.py",
+            "tests/app/server/test_admission.py",
+        ),
+    }
+
+
+def main() -> int:
+    """Runs the parts that were asked for, writes the report, and says of each promise whether it holds."""
+    arguments = _arguments()
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    with tempfile.TemporaryDirectory() as folder:
+        todo = parts(Path(folder), quick=arguments.quick)
+        for name, measure in todo.items():
+            if arguments.only and name not in arguments.only:
+                continue
+            print(time.strftime("%H:%M:%S", time.gmtime()), name, flush=True)
+            kept[name] = asdict(measure()) | {
+                "date": time.strftime("%Y-%m-%d", time.gmtime()),
+                "machine": machine(1),
+            }
+            if not arguments.quick:
+                KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+                REPORT.write_text(
+                    INTRODUCTION + measured_tables([kept[one] for one in todo if one in kept]), "utf-8"
+                )
+    shown = {name: kept[name] for name in todo if name in kept}
+    for one in shown.values():
+        print(f"{'pass' if one['holds'] else 'FAIL'}  {one['what']}: {one['figure']} (bar: {one['bar']})")
+    return 0 if all(one["holds"] for one in shown.values()) else 1
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--only", action="append")
+    parser.add_argument("--quick", action="store_true", help="small sizes, no report")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
