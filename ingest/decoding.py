@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from typing import IO, cast
 
 from ingest.camera_raw import is_camera_raw
@@ -119,7 +120,10 @@ class _Decoder:
     def _end(self) -> None:
         child, self._child, self._count = self._child, None, 0
         if child is not None:
-            child.communicate() if child.poll() is None else child.wait()
+            for pipe in (child.stdin, child.stdout):
+                with suppress(OSError):  # what it did not read is flushed at nobody
+                    cast(IO[bytes], pipe).close()
+            child.wait()
 
 
 def _started() -> subprocess.Popen[bytes]:

@@ -18,7 +18,7 @@ import psutil
 import pytest
 from PIL import Image
 
-from ingest import decoding
+from ingest import decoding, decoding_child
 from ingest.decoding import decode_apart
 from ingest.errors import BadImage
 from ingest.images import decode
@@ -96,12 +96,11 @@ def test_what_takes_too_much_memory_is_refused_with_the_limit(monkeypatch: pytes
 
 
 def test_a_program_that_maps_much_itself_has_pictures_decoded_all_the_same(tmp_path: Path) -> None:
-    # Its main module is run again in the process that decodes.
     program, picture = tmp_path / "program.py", tmp_path / "picture.webp"
     picture.write_bytes(_file(_noise(64), "WEBP"))
     program.write_text(
         "import mmap\nfrom pathlib import Path\nfrom ingest.decoding import decode_apart\n"
-        f"mapped = mmap.mmap(-1, {decoding.MEMORY_BYTES})\n"
+        f"mapped = mmap.mmap(-1, {decoding_child.MEMORY_BYTES})\n"
         "if __name__ == '__main__':\n"
         f"    print(decode_apart(Path({str(picture)!r}).read_bytes()).width)\n",
         encoding="utf-8",
