@@ -165,6 +165,12 @@ def open_segment(
         return held
 
 
+def forget_held() -> None:
+    """Has every segment read again by who opens it next; who holds one keeps it."""
+    with _opening:
+        _held.clear()
+
+
 def _read(folder: Path, said: Mapping[str, Any], facts: Mapping[str, Any], use_gpu: bool) -> Segment:
     index_file, ids_file, routes_file = (folder / name for name in file_names(said["number"]))
     try:

@@ -80,4 +80,4 @@ def _facts(folder: Path) -> Iterator[tuple[str | int, ...]]:
         for entry in entries:
             one = entry.stat()
             if entry.name != SOUND:
-                yield entry.name, one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino
+                yield entry.name, one.st_size, one.st_mtime_ns, one.st_ino

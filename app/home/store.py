@@ -259,7 +259,7 @@ class ReleaseStore:
                 )
             raise NoRelease(
                 f"None of the {len(standing.skipped)} commits can be trusted. The newest: "
-                f"{standing.skipped[0].why} Restore the home from a backup, or commit an intact release."
+                f"{standing.skipped[0].why} `perennial repair` mends what it can; or restore the home from a backup."
             )
         return None
 
@@ -393,6 +393,10 @@ class ReleaseStore:
                 is_damaged = True
                 self.damage.note(name, str(error), shelf.folder / name)
                 logger.error("%s", error)
+        if is_damaged:
+            from index.segment import forget_held  # loads FAISS, which listing releases does without
+
+            forget_held()
         return is_damaged
 
     def prune(self, names: Collection[str], *, by: str, why: str) -> list[str]:

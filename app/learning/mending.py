@@ -1,15 +1,19 @@
 """What mends a home whose newest release is damaged: its index is made again, or the release before it goes live.
 
-An index is made of vectors that are kept, so only pictures of which none are kept are embedded. Weights cannot be made
-again: the newest release whose version is whole takes the place, with all pictures of today. Nothing is removed; what
-is put back from a backup can be promoted again.
+An index is made of vectors that are kept; only pictures of which none are kept are embedded. Weights that no teaching
+has changed are those of the installed encoder. Others cannot be made again: the newest release whose version is whole
+takes the place, with all pictures of today. Nothing is removed; what is put back from a backup can be promoted again.
 """
 
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from app.desk.health import RepairPlan
+from app.desk.jobs import Stage
+from app.home.durable import FileSystem, sha256_of
 from app.home.store import ReleaseRecord, Standing
 from app.home.workspace import Workspace
 from app.learning import going_live
@@ -19,6 +23,7 @@ from app.learning.outcomes import Tell, say_nothing
 from ingest.sentence import joined, phrase
 from model_updates.features import IMAGE, NoCache, trunk_features
 from model_updates.search_encoder import SearchEncoder
+from model_updates.version_files import GRAPHS, MANIFEST, read_manifest
 
 _LOOKED_UP = 256  # pictures that tell how many vectors are kept
 _EMBEDDED = 3  # pictures that tell how long one takes
@@ -42,6 +47,14 @@ def plan(workspace: Workspace) -> RepairPlan:
     standing = _standing(workspace)
     if not standing.skipped:
         return RepairPlan()
+    version, lost = _lost_files(workspace)
+    if lost:
+        said = phrase(
+            "{count} damaged files of {version} are taken from the installed encoder, where it has them.",
+            count=len(lost),
+            version=version,
+        )
+        return RepairPlan((standing.skipped[0].why, said))
     _, record = going_live.live_but_for_its_index(workspace)
     held = sound(workspace, record.generation)
     ids = workspace.catalog.gallery_ids()
@@ -77,7 +90,7 @@ def mend(workspace: Workspace, *, by: str, told: str = "", progress: Tell = say_
     """
     skipped = _standing(workspace).skipped
     embedded = 0
-    if skipped:
+    if skipped and not (_made_whole(workspace, progress) and not _standing(workspace).skipped):
         why = f"commit {skipped[0].number} is damaged"
         _, embedded = extend_gallery(workspace, why=why, by=by, progress=progress)
         standing = workspace.releases.standing()
@@ -94,12 +107,60 @@ def mend(workspace: Workspace, *, by: str, told: str = "", progress: Tell = say_
 
 
 def _standing(workspace: Workspace) -> Standing:
-    """Returns what the commit log says once every byte of what is live was read."""
+    """Returns what the commit log says once every byte of what is live was read, and of what was marked before it."""
+    releases = workspace.releases
+    for one in releases.history()[-1:]:
+        record = releases.readable(one.release)
+        for name in (record.id, record.version, record.generation) if record else ():
+            releases.damage.forget(name)  # it may have been put back
     while True:
-        standing = workspace.releases.standing()
+        standing = releases.standing()
         live = standing.commit
-        if live is None or not workspace.releases.find_damage(workspace.releases.release(live.release)):
+        if live is None or not releases.find_damage(releases.release(live.release)):
             return standing
+
+
+def _lost_files(workspace: Workspace) -> tuple[str, list[str]]:
+    """Returns the version of what went live last, and its damaged files; none where only the index is."""
+    newest = workspace.releases.history()[-1:]
+    record = workspace.releases.readable(newest[0].release) if newest else None
+    if record is None or not (workspace.home.versions / record.version / MANIFEST).is_file():
+        return "", []
+    folder = workspace.home.versions / record.version
+    files = read_manifest(folder)["files"]
+    return record.version, [
+        name
+        for name, said in files.items()
+        if not name.startswith(GRAPHS)
+        and not ((folder / name).is_file() and sha256_of(folder / name) == said["sha256"])
+    ]
+
+
+def _made_whole(workspace: Workspace, progress: Tell) -> bool:
+    """Takes damaged files of the newest version from the encoder that is installed; says whether it had all.
+
+    What no teaching has changed is the same there to the byte, and an encoder that nobody taught is so as a whole.
+    """
+    version, lost = _lost_files(workspace)
+    folder, files = workspace.home.versions / version, FileSystem()
+    try:
+        from model_updates.opening import embedded_models, open_encoder
+        from model_updates.versions import write_version
+    except ImportError:  # who has no torch restores a backup
+        return False
+    if not lost or (said := read_manifest(folder))["architecture"] not in embedded_models():
+        return False
+    progress(Stage("repair", phrase("taking damaged files from the installed encoder")))
+    with tempfile.TemporaryDirectory(dir=workspace.home.staging) as place:
+        write_version(Path(place), open_encoder(said["architecture"]), {})
+        for name in lost:
+            made = Path(place) / name
+            if made.is_file() and sha256_of(made) == said["files"][name]["sha256"]:
+                files.fsync_file(made)
+                files.rename(made, folder / name)  # other versions that have the damaged one keep it
+                files.fsync_dir(folder)
+    workspace.forget_version(version)
+    return not _lost_files(workspace)[1]
 
 
 def _is_older(workspace: Workspace, standing: Standing, record: ReleaseRecord) -> bool:

@@ -180,8 +180,8 @@ class Serving:
             # Measured once for all processes: the others read what the first one has kept.
             if self._is_first and self._live is not None and self._live.current.release.id != prepared:
                 prepared = self._live.current.release.id
-                self._prepare(self._live.current)
                 self._read_whole(self._live.current)
+                self._prepare(self._live.current)
             if self._stopping.wait(self.settings.poll_seconds):
                 return
             self.refresh()

@@ -17,10 +17,11 @@ import torch
 from typer.testing import CliRunner
 
 from app.commands.cli import app
+from app.desk.errors import NoRelease
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, going_live
-from app.learning.mending import mend
+from app.learning.mending import mend, plan
 from app.local.at_home import AtHome
 from app.query.finder import Finder
 from app.query.question import Question
@@ -148,8 +149,13 @@ def test_graphs_that_rot_without_a_trace_are_made_again_while_the_release_answer
 
 @pytest.fixture
 def rotten(settings: Settings) -> Settings:
-    """The same, with a flipped byte in the live version."""
-    flip(next(path for path in own_files(settings) if path.name.startswith("weights")), -5)
+    """The same, with a flipped byte in weights that the live version alone has."""
+    first, live = (
+        json.loads(path.read_text()) for path in sorted(settings.home.glob("versions/*/manifest.json"))
+    )
+    known = [said["sha256"] for said in first["files"].values()]
+    taught = {name for name, said in live["files"].items() if said["sha256"] not in known}
+    flip(next(path for path in own_files(settings) if path.name in taught and "weights" in path.name), -5)
     return settings
 
 
@@ -231,6 +237,23 @@ def test_where_weights_are_lost_the_release_before_goes_live_with_all_pictures(r
     again = answers_with(rotten)
     assert (again.skipped, again.release.version) == ((), newest.release.version)
     assert len(again.generation) == 40
+
+
+def test_weights_that_nobody_taught_are_taken_from_the_installed_encoder(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    settings = load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path))
+    newest = answers(settings)
+    weights = max(settings.home.glob("versions/*/weights-*"), key=lambda path: path.stat().st_size)
+    whole = weights.read_bytes()
+    flip(weights, -5)
+    with Workspace.open(settings) as workspace:
+        with pytest.raises(NoRelease, match="perennial repair"):
+            Snapshot.load(workspace)
+        assert "from the installed encoder" in plan(workspace).steps[1]
+        assert mend(workspace, by="test").release == newest
+    assert weights.read_bytes() == whole
+    assert answers(settings) == newest
 
 
 def answers_with(settings: Settings) -> Snapshot:

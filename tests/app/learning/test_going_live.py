@@ -43,7 +43,7 @@ def test_a_home_without_an_intact_commit_is_mended_by_promoting(workspace: Works
     for path in workspace.home.commits.iterdir():
         path.chmod(0o644)
         path.write_bytes(b"{}")
-    with pytest.raises(NoRelease, match="commit an intact release"):
+    with pytest.raises(NoRelease, match="perennial repair"):
         going_live.live_release(workspace)
 
     going_live.promote(workspace, live, why="mend", by="test")
