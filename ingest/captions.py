@@ -5,8 +5,6 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-import langcodes
-
 from ingest.errors import BadCaption, UnknownLanguage
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.sentence import phrase
@@ -125,6 +123,8 @@ def normalise_language(tag: str) -> str:
     Raises:
         UnknownLanguage: not a valid tag; the sentence names the nearest one.
     """
+    import langcodes  # its tables take longer to load than most of what a search does
+
     asked = tag.strip()
     if not asked or asked.lower() == UNDETERMINED:
         return UNDETERMINED

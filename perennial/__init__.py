@@ -98,7 +98,11 @@ def __getattr__(name: str) -> Any:
 
 def main() -> None:
     """Runs the command line and exits with its code."""
+    import atexit
+    import gc
+
     from app.commands.cli import app
     from app.words.messages import command
 
+    atexit.register(gc.freeze)  # or the collector goes through everything once more, of a process that ends
     app(prog_name=command())

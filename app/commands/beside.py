@@ -6,8 +6,9 @@ asked: it has the better sentence for what is wrong, and waits for what a server
 
 from __future__ import annotations
 
-import http.client
-import socket
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 
 ROUTE = "/v1/search"
 _SECONDS = 10.0  # the home itself would have answered by then, even on a machine that is busy
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keeps the collector of garbage away: it would go through all that is loaded, many times, and find nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 class Beside:
@@ -45,14 +58,21 @@ class Beside:
 
     def search(self, asked: SearchRequest) -> SearchAnswer:
         """Returns the server's answer, or that of the home where there is none."""
-        answer = self._served(asked) if self._settings.ask_server else None
-        return self._at_home.search(asked) if answer is None else answer
+        with _uncollected():
+            answer = self._served(asked) if self._settings.ask_server else None
+            return self._at_home.search(asked) if answer is None else answer
 
     def _served(self, asked: SearchRequest) -> SearchAnswer | None:
+        place = self._home.socket(self._settings)
+        if not place.exists():
+            return None
+        from http.client import HTTPException
+
+        from app.commands.own_server import OwnServer
         from app.desk.hits import SearchAnswer
         from app.desk.operation import adapter
 
-        server = _Server(str(self._home.socket(self._settings)), timeout=_SECONDS)
+        server = OwnServer(str(place), timeout=_SECONDS)
         try:
             told = asked.model_dump_json(exclude_unset=True)
             server.request("POST", ROUTE, told, {"Content-Type": "application/json"})
@@ -63,7 +83,7 @@ class Beside:
                 if answer.status == 200
                 else None
             )
-        except (OSError, http.client.HTTPException, ValueError):  # no text as JSON, or no answer of ours
+        except (OSError, HTTPException, ValueError):  # no text as JSON, or no answer of ours
             return None
         finally:
             server.close()
@@ -74,16 +94,3 @@ class Beside:
     def __exit__(self, *_: object) -> None:
         if "_at_home" in self.__dict__:
             self._at_home.close()
-
-
-class _Server(http.client.HTTPConnection):
-    """A connection to a socket of this machine."""
-
-    def __init__(self, place: str, *, timeout: float) -> None:
-        super().__init__("localhost", timeout=timeout)
-        self._place = place
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self._place)

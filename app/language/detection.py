@@ -16,7 +16,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from langcodes import Language as Tag
 from lingua import IsoCode639_1, Language, LanguageDetector, LanguageDetectorBuilder
 
 from model_updates.language_profiles import (
@@ -303,14 +302,14 @@ def _lingua_shares(text: str, learned: Sequence[str], *, accurate: bool) -> dict
     values = _detector(frozenset(known), accurate=accurate).compute_language_confidence_values(text)
     shares = {tag: value.value for value in values for tag in known[value.language]}
     if set(_scripts(_letters(text))) == {"CJK"}:
-        shared = [tag for tag in shares if Tag.get(tag).language in {"zh", "ja"}]
+        shared = [tag for tag in shares if tag.partition("-")[0] in {"zh", "ja"}]
         return {tag: (1 / len(shared) if tag in shared else 0.0) for tag in shares} if shared else shares
     return shares
 
 
 @lru_cache(maxsize=64)
 def _lingua(tag: str) -> Language | None:
-    code = Tag.get(tag).language or ""
+    code = tag.partition("-")[0]
     if code in {"no", "fil"}:
         code = {"no": "nb", "fil": "tl"}[code]
     iso = getattr(IsoCode639_1, code.upper(), None) if len(code) == 2 else None

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.learning.yardstick import own_trusted, sampled
+from app.learning.sampling import sampled
+from app.learning.yardstick import own_trusted
 from index.generation import Generation
 from ingest.checks import DEFAULT_DOMAIN
 from ingest.findings import Figure, Finding, Outcome

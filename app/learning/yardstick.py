@@ -5,7 +5,6 @@ accepted as measuring material. A chunk's own held-out pairs judge its own updat
 stored: a rollback or a withdrawn chunk shrinks the yardstick by itself.
 """
 
-import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from app.desk.probes import DOMAIN, is_probes
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.caption_languages import in_another_language
+from app.learning.sampling import by_hash, sampled
 from ingest.pair import Pair, SliceKey, Split
 from ingest.standing import WITHDRAWN
 from model_updates.evaluation import View
@@ -217,7 +217,7 @@ class Yardstick:
             HeldOut(
                 key,
                 (),
-                tuple((image_id, min(by_slice[key][image_id], key=_hash)) for image_id in ids),
+                tuple((image_id, min(by_slice[key][image_id], key=by_hash)) for image_id in ids),
                 View.MEMORY,
                 groups=tuple(groups[image_id] for image_id in ids),
             )
@@ -339,13 +339,3 @@ class Alike:
             if places:
                 found[number] = tuple(sorted(places))
         return found
-
-
-def sampled(ids: Iterable[str], count: int) -> list[str]:
-    """Returns up to so many ids with the lowest hashes: a sample that hardly changes when ids come or go."""
-    return sorted(ids, key=_hash)[: max(0, count)]
-
-
-def _hash(text: str) -> str:
-    # Of its own: the splits follow from another hash of the same ids.
-    return hashlib.sha256(f"yardstick {text}".encode()).hexdigest()

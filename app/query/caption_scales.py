@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from app.learning.yardstick import sampled
+from app.learning.sampling import sampled
 from app.query.snapshot import Vectors
 from model_updates.search_encoder import unit
 

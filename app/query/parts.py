@@ -18,7 +18,6 @@ from app.language.detection import Guess, Reading
 from app.query.grammar import Kind, Term, parse
 from app.query.question import QueryPicture
 from app.query.snapshot import Snapshot, Vectors, read_query, words
-from ingest.decoding import decode_apart
 from ingest.errors import BadImage
 from ingest.pair import image_id_of
 from ingest.sentence import phrase
@@ -183,6 +182,8 @@ def decoded(term: Term, data: bytes) -> QueryPicture:
     Raises:
         BadQuery: it cannot be decoded safely.
     """
+    from ingest.decoding import decode_apart
+
     try:
         return QueryPicture(decode_apart(data, largest=_LARGEST_SIDE).image, image_id_of(data))
     except BadImage as error:

@@ -31,7 +31,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.home.workspace import Workspace
-from app.learning.yardstick import sampled
+from app.learning.sampling import sampled
 from app.query.caption_scales import (
     TURNS,
     Scale,
@@ -126,10 +126,13 @@ class Calibration:
 
     def _by_domain(self, snapshot: Snapshot, language: str) -> dict[str, tuple[list[Pair], list[str]]]:
         """Returns held-out captions, and those to compare with; domains that have too few join the largest."""
-        known, held = self._texts(snapshot, language), defaultdict[str, list[Pair]](list)
+        held = defaultdict[str, list[Pair]](list)
         for split in (Split.TEST, Split.VALIDATION):
             for pair in self._pairs(snapshot, language, split):
                 held[pair.domain].append(pair)
+        if sum(map(len, held.values())) < FEWEST:
+            return {}
+        known = self._texts(snapshot, language)
         enough = [one for one in held if min(len(held[one]), len(known.get(one, ()))) >= FEWEST]
         largest = max(enough, key=lambda one: len(known[one]), default="")
         together: dict[str, tuple[list[Pair], list[str]]] = {}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from pathlib import Path
 
 from app.home.settings import load_settings
@@ -19,6 +21,19 @@ def test_search_prints_ranks_and_a_pin_is_kept(home: Path) -> None:
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
     with Workspace.open(load_settings(home=home)) as workspace:
         assert [pin.image_id for pin in workspace.catalog.pins()] == [found["hits"][0]["id"]]
+
+
+def test_a_search_loads_nothing_that_it_does_not_need(home: Path) -> None:
+    script = (
+        "import sys, atexit; unwanted = ('langcodes', 'pebble', 'http.client', 'pandas', 'gradio', 'fastapi',"
+        " 'torch', 'app.learning.yardstick');"
+        "atexit.register(lambda: print([name for name in unwanted if name in sys.modules], file=sys.stderr));"
+        "import perennial; sys.argv[0] = 'perennial'; perennial.main()"
+    )
+    command = [sys.executable, "-c", script, "search", "two red boats", "--json", "--home", str(home)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.splitlines()[-1] == "[]"
 
 
 def test_paths_alone_are_for_other_programs(home: Path, tmp_path: Path) -> None:
