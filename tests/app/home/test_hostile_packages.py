@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from app.commands.cli import app
 from app.doctor.examination import examine
 from app.home.durable import sha256_of
+from app.home.foreign import ORIGIN
 from app.home.package import write_package
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
@@ -245,6 +246,20 @@ def test_an_honest_package_is_taken_in_and_promoted(sent: Path, settings: Settin
     assert release is not None
     run = CliRunner().invoke(app, ["promote", release[0], "--home", str(settings.home)])
     assert run.exit_code == 0, run.output
+
+
+def test_a_release_that_was_taken_in_untried_is_tried_before_it_goes_live(settings: Settings) -> None:
+    """As an earlier program took one in: nothing of the commit log changes."""
+    with Workspace.open(settings) as workspace:
+        live = going_live.live_release(workspace)[1]
+        said = live.manifest.successor(live.id, languages=("en", "not a tag!"))
+        release = workspace.releases.publish_release(said, {ORIGIN: b"{}"})
+    run = CliRunner().invoke(app, ["promote", release, "--home", str(settings.home)])
+    assert (run.exit_code, "is refused" in run.output) == (1, True), run.output
+    assert "unexpected" not in run.output
+    with Workspace.open(settings) as workspace:
+        assert going_live.live_release(workspace)[1].id == live.id
+        assert workspace.releases.standing().highest == 2
 
 
 def test_profiles_take_no_more_memory_than_profiles_have(tmp_path: Path) -> None:
