@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the simulator
 
 from soak_kills import power_cuts, random_kills
 from soak_load import overload
+from soak_space import full_disk
 from soak_suites import suite
 from speed import machine, measured_tables
 from speed_swaps import swaps_under_load
@@ -42,6 +43,7 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
     return {
         "kills": lambda: random_kills(folder, kills=1000 // few),
         "power": lambda: power_cuts(folder, states=5000 // few),
+        "space": lambda: full_disk(folder, alignments=max(20 // few, 3)),
         "swaps": lambda: swaps_under_load(folder, swaps=100 // few, rate=20.0),
         "overload": lambda: overload(folder, pictures=2000 // few, times=5.0, seconds=20.0 / few + 3),
         "inputs": lambda: suite(

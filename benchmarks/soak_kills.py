@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from speed_timing import Measured, environment, run
+from speed_timing import Measured, environment
 
 from app.desk.errors import AppError
 from app.home.folder import Home
@@ -30,20 +30,21 @@ def random_kills(work: Path, *, kills: int) -> Measured:
     """Kills commands of a person at random moments; after each the home must hold all that any acknowledged."""
     chance = random.Random(0)
     home, folder = work / "killed", work / "killed-pictures"
-    folder.mkdir()
-    _picture(folder, 0)
-    for words in (("init", "--model", "perennial-tiny"), ("add", folder)):
-        run([sys.executable, "-m", "perennial", *words, "--home", home], env=environment())
-    acknowledged, violations, done = {_id(folder / "0.png")}, [], Counter[str]()
+    first, acknowledged = upload(folder, 0)
+    for words in (("init", "--model", "perennial-tiny"), ("add", str(first))):
+        commanded(home, *words).check_returncode()
+    violations: list[str] = []
+    done = Counter[str]()
     for number in range(2, kills + 2):
         what = chance.choice(_COMMANDS)
-        words = [what]
+        arguments, ids = [what], set[ImageId]()
         if what == "add":
-            words.append(str(_picture(folder, number)))
+            place, ids = upload(folder, number)
+            arguments.append(str(place))
         elif what == "promote":
-            words += [_releases(home)[-1], "--force", "--why", "soak"]
+            arguments += [_releases(home)[-1], "--force", "--why", "soak"]
         child = subprocess.Popen(
-            [sys.executable, "-m", "perennial", *words, "--home", str(home)],
+            [sys.executable, "-m", "perennial", *arguments, "--home", str(home)],
             env=environment(),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -54,9 +55,9 @@ def random_kills(work: Path, *, kills: int) -> Measured:
             child.kill()
         code = child.wait()
         done[f"{what}: {'killed' if code == -9 else 'ended'}"] += 1
-        if what == "add" and code == 0:
-            acknowledged.add(_id(Path(words[1])))
-        violations += _wrong(home, acknowledged, f"after {what} {number} ({code})")
+        if code == 0:
+            acknowledged |= ids
+        violations += wrong(home, acknowledged, f"after {what} {number} ({code})")
     killed = sum(count for name, count in done.items() if name.endswith("killed"))
     return Measured(
         f"P1: {killed} commands killed at random moments",
@@ -69,11 +70,23 @@ def random_kills(work: Path, *, kills: int) -> Measured:
     )
 
 
-def _picture(folder: Path, number: int) -> Path:
-    dice = np.random.default_rng(number)
-    place = folder / f"{number}.png"
-    Image.fromarray(dice.integers(0, 255, (24, 24, 3), np.uint8)).resize((96, 96)).save(place)
-    return place
+def commanded(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command on a home."""
+    command = [sys.executable, "-m", "perennial", *words, "--home", str(home)]
+    return subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+
+
+def upload(folder: Path, *numbers: int) -> tuple[Path, set[ImageId]]:
+    """Writes pictures of noise into a folder of their own; returns it and their ids."""
+    place = folder / "-".join(map(str, numbers))
+    place.mkdir(parents=True)
+    ids = set()
+    for number in numbers:
+        dice = np.random.default_rng(number)
+        file = place / f"{number}.png"
+        Image.fromarray(dice.integers(0, 255, (24, 24, 3), np.uint8)).resize((96, 96)).save(file)
+        ids.add(image_id_of(file.read_bytes()))
+    return place, ids
 
 
 def _releases(home: Path) -> list[str]:
@@ -81,11 +94,8 @@ def _releases(home: Path) -> list[str]:
         return [one.id for one in workspace.releases.releases()]
 
 
-def _id(picture: Path) -> ImageId:
-    return image_id_of(picture.read_bytes())
-
-
-def _wrong(home: Path, acknowledged: set[ImageId], when: str) -> list[str]:
+def wrong(home: Path, acknowledged: set[ImageId], when: str) -> list[str]:
+    """Returns what is wrong with a home that has acknowledged some pictures, as sentences."""
     try:
         with Workspace.open(Settings(home=home), read_only=True) as workspace:
             commit = workspace.releases.current()

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import IO, cast
 
 from ingest.camera_raw import is_camera_raw
-from ingest.decoding_child import MEMORY_BYTES, PROCESSOR_SECONDS, decoded, receive, send
+from ingest.decoding_child import MEMORY_BYTES, PROCESSOR_SECONDS, answer, ask, decoded
 from ingest.errors import BadImage
 from ingest.file_kinds import picture_format
 from ingest.images import DecodedImage, open_picture, too_heavy
@@ -74,36 +74,36 @@ class _Decoder:
         with self._turn:
             if self._ending is not None:
                 self._ending.cancel()
-            answer = self._asked((data, limits, largest))
+            found = self._asked(data, limits, largest)
             self._count += 1
             if self._count >= _AT_MOST:
                 self._end()
             self._ending = threading.Timer(_IDLE_SECONDS, self.end)
             self._ending.daemon = True
             self._ending.start()
-        if isinstance(answer, DecodedImage):
-            return answer
-        raise answer
+        if isinstance(found, DecodedImage):
+            return found
+        raise found
 
     def end(self) -> None:
         """Ends the process when it has done what it is at."""
         with self._turn:
             self._end()
 
-    def _asked(self, what: tuple[bytes, Limits, int]) -> DecodedImage | BadImage:
+    def _asked(self, data: bytes, limits: Limits, largest: int) -> DecodedImage | BadImage:
         child = self._child = self._child or _started()
         stdin, stdout = cast(IO[bytes], child.stdin), cast(IO[bytes], child.stdout)
         alarm = threading.Timer(_CLOCK_SECONDS, child.kill)
         alarm.start()
         try:
-            send(stdin, what)
-            answer = receive(stdout)
-        except OSError:  # it has ended, and reads no more
-            answer = None
+            ask(stdin, data, limits, largest)
+            found = answer(stdout)
+        except (OSError, ValueError):  # it has ended and reads no more, or what it says is no JSON
+            found = None
         finally:
             is_in_time = alarm.is_alive()
             alarm.cancel()
-        return cast(DecodedImage | BadImage, answer) if answer is not None else self._why(is_in_time)
+        return found if found is not None else self._why(is_in_time)
 
     def _why(self, is_in_time: bool) -> BadImage:
         """Says why the process ended in the middle of a picture."""

@@ -135,24 +135,25 @@ _FULL_TEXT = (
 )
 
 
+_NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_WRITE)
+
+
 def open_engine(path: Path, *, read_only: bool) -> sa.Engine:
     """Opens the database file, making its tables when it is new and writable.
 
     Raises:
         CatalogMissing: `read_only` and there is no file, or it holds no tables yet.
         CatalogTooNew: written by a newer release.
+        CatalogFull: the disk has no room for what SQLite writes beside the file.
         CatalogError: the file is not a catalog.
     """
     if read_only and not path.exists():
         raise CatalogMissing(f"There is no catalog at {path} yet. Run `perennial init` first.")
     if not read_only:
         path.parent.mkdir(parents=True, exist_ok=True)
-    uri = f"{path.resolve().as_uri()}?mode={'ro' if read_only else 'rwc'}"
     engine = sa.create_engine(
         "sqlite://",
-        creator=lambda: sqlite3.connect(
-            uri, uri=True, check_same_thread=False, timeout=BUSY_MILLISECONDS / 1000
-        ),
+        creator=lambda: _connected(path, read_only=read_only),
         poolclass=QueuePool,
         pool_size=4,
         max_overflow=28,
@@ -168,6 +169,14 @@ def open_engine(path: Path, *, read_only: bool) -> sa.Engine:
         engine.dispose()
         cause = getattr(error, "orig", error)
         _require_sound(cause, path)
+        if getattr(cause, "sqlite_errorcode", 0) in _NO_ROOM:
+            raise CatalogFull(
+                phrase(
+                    "The catalog {file} cannot be opened, because the disk is full. Nothing is lost: free some space "
+                    "and try again.",
+                    file=path,
+                )
+            ) from error
         raise CatalogError(
             f"{path} cannot be opened as a catalog ({cause}). Restore it from a backup."
         ) from error
@@ -175,6 +184,28 @@ def open_engine(path: Path, *, read_only: bool) -> sa.Engine:
         engine.dispose()
         raise
     return engine
+
+
+def _connected(path: Path, *, read_only: bool) -> sqlite3.Connection:
+    """Connects to the file.
+
+    On a full disk SQLite cannot make the file that its processes share. Then nobody else has the catalog open, and one
+    without a journal can be read as it lies.
+    """
+    uri, beside = path.resolve().as_uri(), path.with_name(f"{path.name}-wal")
+    seconds = BUSY_MILLISECONDS / 1000
+    connection = sqlite3.connect(
+        f"{uri}?mode={'ro' if read_only else 'rwc'}", uri=True, check_same_thread=False, timeout=seconds
+    )
+    try:
+        connection.execute("PRAGMA user_version").fetchone()
+    except sqlite3.OperationalError as error:
+        is_full = getattr(error, "sqlite_errorcode", 0) in _NO_ROOM
+        if not (is_full and read_only) or (beside.exists() and beside.stat().st_size):
+            return connection  # whoever reads next is told
+        connection.close()
+        connection = sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, check_same_thread=False)
+    return connection
 
 
 @contextmanager
