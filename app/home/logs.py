@@ -3,6 +3,7 @@
 import logging
 import logging.handlers
 import re
+import sys
 import threading
 import time
 from collections.abc import Hashable
@@ -47,7 +48,7 @@ def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool 
     handlers: list[logging.Handler] = []
     if home is not None and home.is_dir():
         handlers.append(
-            logging.handlers.RotatingFileHandler(
+            _LogFile(
                 log_file(home), maxBytes=_LOG_BYTES, backupCount=_LOG_FILES - 1, encoding="utf-8", delay=True
             )
         )
@@ -63,6 +64,15 @@ def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool 
     # Pillow and PyTorch tell at INFO and below what only their own developers want.
     for name in ("PIL", "matplotlib", "httpx", "asyncio", "watchfiles"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _LogFile(logging.handlers.RotatingFileHandler):
+    """Loses what a full disk has no room for: who reads standard error has no use for a traceback of logging."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
+        """Says nothing of a file that cannot be written."""
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
 
 
 class _OneLine(logging.Formatter):

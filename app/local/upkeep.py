@@ -9,6 +9,7 @@ from app.desk.errors import ReleaseDamaged
 from app.desk.health import Described, Examination, IndexStatus, Live, RepairPlan, Status, Updating
 from app.desk.probes import is_probes, shown_slices
 from app.local.opened import Opened
+from ingest.errors import CatalogFull
 from ingest.records import JobRecord
 from ingest.sentence import phrase
 
@@ -27,7 +28,10 @@ class Upkeep(Opened):
         from app.jobs import worker
 
         place = self.home.require_stores()
-        interrupted = worker.recover(self.installed)
+        try:
+            interrupted = worker.recover(self.installed)
+        except CatalogFull:  # no job is noted as interrupted before there is room to note it
+            interrupted = []
         every = self.catalog.chunks()
         chunks = [one for one in every if probes or not is_probes(one)]
         left_out = sum(one.pairs for one in every if one not in chunks)
