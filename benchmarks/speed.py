@@ -84,7 +84,9 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
     few = 10 if quick else 1
     slow = {} if quick else {"install": lambda: installing(folder), "searching": lambda: searching(folder)}
     return slow | {
-        "processes": lambda: more_processes(folder, pictures=2000 // few, rounds=30 // few, seconds=2.0),
+        "processes": lambda: more_processes(
+            folder, pictures=2000 // few, rounds=12 // few, seconds=1.5, patience=0.0 if quick else 720.0
+        ),
         "large": lambda: large_gallery(folder, pictures=100_000 // few, seconds=10.0 / few),
         "query": lambda: text_query(folder, vectors=100_000 // few, rounds=200 // few),
         "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=1 if quick else 3),

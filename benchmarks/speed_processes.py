@@ -24,15 +24,23 @@ CLIENTS = (1, 8)
 _TRUNK = 1280  # what the image tower of perennial-photo gives
 _CENTRES, _SPREAD = 2000, 0.5
 _WARM_SECONDS, _PAUSE_SECONDS = 2.0, 0.1
+_LOOK_SECONDS, _QUIET_PERCENT = 0.5, 15.0
 Load = dict[str, float]
 Ask = Callable[[str], None]
 
 
-def more_processes(work: Path, *, pictures: int, rounds: int, seconds: float) -> Measured:
+def more_processes(work: Path, *, pictures: int, rounds: int, seconds: float, patience: float) -> Measured:
     """Asks a server of one process and one of two by turns, each query after another from several clients.
 
     Other work on the machine takes cores from both, and most from the one that needs two. It never gives any, so that
     the best round of each is compared.
+
+    Args:
+        work: a folder.
+        pictures: of the home.
+        rounds: of all loads.
+        seconds: of each load.
+        patience: how many seconds are waited, in all rounds together, for other work to rest.
     """
     home = _home(work / "processes", pictures)
     loads: dict[tuple[int, int], list[Load]] = {(n, clients): [] for n in (1, 2) for clients in CLIENTS}
@@ -40,7 +48,9 @@ def more_processes(work: Path, *, pictures: int, rounds: int, seconds: float) ->
         servers = {n: stack.enter_context(_running(home, n)) for n in (1, 2)}
         for port, _ in servers.values():
             asked(_ask(port), CLIENTS[-1], _WARM_SECONDS)
+        end = time.monotonic() + patience
         for _ in range(rounds):
+            _wait_for_quiet(end)
             for (n, clients), kept in loads.items():
                 port, processes = servers[n]
                 kept.append(asked(_ask(port), clients, seconds, lambda used=processes: _spent(used)))  # type: ignore[misc]
@@ -81,6 +91,14 @@ def large_gallery(work: Path, *, pictures: int, seconds: float) -> Measured:
         f"{load['asked']:.0f} texts one after another, none asked twice, the language detected; p50 "
         f"{load['p50']:.1f} ms",
     )
+
+
+def _wait_for_quiet(end: float) -> None:
+    """Waits, not beyond a moment, until no other work takes cores; what stands back for everything may go on."""
+    while time.monotonic() < end:
+        cores = psutil.cpu_times_percent(interval=_LOOK_SECONDS)
+        if cores.user + cores.system < _QUIET_PERCENT:
+            return
 
 
 def _row(n: int, clients: int, load: Load, memory: float) -> tuple[str, ...]:
