@@ -358,7 +358,7 @@ def test_peers_are_set_beside_in_the_same_round_and_what_is_behind_says_why(
         "| 2.20 | 2.00 | 4.40 | **behind rclip** by 2.00x (1.10–3.00) | 2.00x better than bare faiss (1.10–2.93) |"
     )
     assert "- processor time, s: it reads more." in text
-    assert "- clock, s: modules that a search does not need" in text
+    assert f"- clock, s: {peers.WHY['search', 'clock, s']}" in text
     assert "clip-retrieval: it has no such command." in text
     assert "Not measured: 1,000,000 vectors; no room." in text
     peers.note(kept, **_beside("Perennial", 0, cpu=0.4))
