@@ -67,7 +67,7 @@ def more_processes(work: Path, *, pictures: int, rounds: int, seconds: float, pa
         f">= {GROWTH}x",
         ratio >= GROWTH,
         f"`perennial-photo` with its first tower, {pictures:,} pictures, no text asked twice, the language detected; "
-        f"the best of {rounds} rounds of {seconds:.0f} s by turns, beside other work; of each round the ratio is "
+        f"the best of {rounds} rounds of {seconds:g} s by turns, beside other work; of each round the ratio is "
         f"{side_by_side:.2f} in the median; processor time is that of all processes of the server, and memory that "
         "they share is divided among them; the clients are threads of one process on the same machine",
         tuple(_row(*key, load, memory[key[0]]) for key, load in best.items()),
