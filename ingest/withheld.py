@@ -23,6 +23,7 @@ from ingest.standing import settle_captions, settle_images
 from ingest.tables import TableQueries, columns_of, record_table
 
 MOST_AT_ONCE = 500
+_NO_LINKS: dict[str, list[Any]] = {"chunks": [], "captions": [], "new": []}
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,13 @@ class WithheldTable(TableQueries):
             for image_id, seq in _numbers(connection, wanted).items():
                 _take_out(connection, image_id, seq, by=by.strip(), why=why.strip())
         return wanted
+
+    def keep_out(self, ids: Collection[ImageId], *, by: str, why: str) -> None:
+        """Leaves pictures that no chunk has out of every upload that will bring them."""
+        rows = [{"image_id": one, "since": now(), "by": by, "why": why, "links": _NO_LINKS} for one in ids]
+        if rows:
+            with writing(self._engine) as connection:
+                connection.execute(upsert(withheld).on_conflict_do_nothing(), rows)
 
     def put_back(self, ids: Collection[ImageId]) -> list[ImageId]:
         """Puts pictures back into the chunks they were taken out of, in one transaction; returns them.
@@ -147,13 +155,15 @@ def _take_out(connection: Connection, image_id: ImageId, seq: int, *, by: str, w
 
 def _put_back(connection: Connection, image_id: ImageId) -> None:
     links = connection.execute(select(withheld.c.links).where(withheld.c.image_id == image_id)).scalar_one()
-    seq = int(connection.execute(select(images.c.seq).where(images.c.id == image_id)).scalar_one())
+    connection.execute(delete(withheld).where(withheld.c.image_id == image_id))
+    seq = connection.execute(select(images.c.seq).where(images.c.id == image_id)).scalar_one_or_none()
+    if seq is None:  # it was only kept out
+        return
     pictures = [{"chunk": chunk, "image": seq} for chunk in links["chunks"]]
     texts = [{"chunk": chunk, "caption": caption} for chunk, caption in links["captions"]]
     for table, rows in ((chunk_images, pictures), (chunk_captions, texts)):
         if rows:
             connection.execute(upsert(table).on_conflict_do_nothing(), rows)
-    connection.execute(delete(withheld).where(withheld.c.image_id == image_id))
     _count(connection, links["new"], 1)
     _settle(connection, seq)
 

@@ -11,6 +11,7 @@ from packaging.requirements import Requirement
 from app import DISTRIBUTION
 from app.desk.health import Diagnosis, Level
 from app.home import durable, garbage
+from app.home.catalog_copy import ASIDE
 from app.home.folder import SOCKETS, Home
 from app.home.store import STAGING_SECONDS
 from app.home.workspace import Workspace
@@ -97,7 +98,16 @@ def orphans(workspace: Workspace) -> Iterator[Diagnosis]:
     resumable = garbage.resumable(workspace.catalog.jobs())
     leftovers = [path for path in home.staging.iterdir() if path.name not in resumable]
     found += [path for path in (*leftovers, *home.inbox.iterdir()) if _age(path) > STAGING_SECONDS]
-    found += [path for path in home.root.iterdir() if not _is_ours(path)]
+    aside = sorted(home.root.glob(f"{ASIDE}*"))
+    if aside:
+        said = phrase(
+            "{names}, {size}: damaged catalogs that `perennial repair` put aside. They hold what was removed since; "
+            "delete them once nothing of them is needed.",
+            names=", ".join(path.name for path in aside[:SHOWN]),
+            size=size(durable.room(*aside)),
+        )
+        yield Diagnosis("orphan files", Level.OK, said)
+    found += [path for path in home.root.iterdir() if not _is_ours(path) and path not in aside]
     if not found:
         yield Diagnosis("orphan files", Level.OK, phrase("Every file belongs to something."))
         return

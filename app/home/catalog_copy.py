@@ -10,16 +10,17 @@ when it is added again.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, suppress
-from dataclasses import dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.desk.errors import HomeDamaged, UsageProblem
+from app.desk.errors import HomeDamaged, UpdateRunning, UsageProblem
 from app.home import lock
 from app.home.damage import CATALOG
 from app.home.durable import FileSystem, free_bytes, temporary
@@ -27,7 +28,7 @@ from app.home.folder import Home
 from app.home.store import ReleaseStore
 from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
-from ingest.errors import UnknownImage
+from ingest.errors import CatalogError, UnknownImage
 from ingest.sentence import joined, phrase
 from ingest.storage import Store
 
@@ -40,36 +41,63 @@ _LEAST_FREE = 1 << 30
 _NAMED = 5
 
 
-def keep_copy(home: Home) -> bool:
-    """Copies the catalog where that is due; says whether it did. A failure is logged: the work that was done counts."""
-    if not _is_due(home):
+def keep_copy(home: Home, *, at_once: bool = False) -> bool:
+    """Copies the catalog where that is due, or at once after something was removed for good; says whether it did.
+
+    A failure is logged: the work that was done counts.
+    """
+    if not _is_due(home, at_once=at_once):
         return False
-    started, fresh, files = time.monotonic(), temporary(home.catalog_copy), FileSystem()
+    started, fresh = time.time(), temporary(home.catalog_copy)
     try:
-        fresh.unlink(missing_ok=True)
-        with closing(sqlite3.connect(f"{home.catalog.resolve().as_uri()}?mode=ro", uri=True)) as source:
-            source.execute("VACUUM INTO ?", [str(fresh)])
-        why = damage_of(fresh)
-        if why:
-            raise sqlite3.DatabaseError(why)
-        files.fsync_file(fresh)
-        files.rename(fresh, home.catalog_copy)
-        files.fsync_dir(home.root)
-    except (sqlite3.Error, OSError) as error:
+        with lock.hold(home.root / ".catalog-copy.lock", "copying the catalog"):
+            try:
+                _copy(home, fresh, started)
+            except BaseException:
+                with suppress(OSError):
+                    fresh.unlink(missing_ok=True)
+                raise
+    except (sqlite3.Error, OSError, CatalogError, UpdateRunning) as error:
         logger.warning("the catalog could not be copied: %s", error)
-        with suppress(OSError):
-            fresh.unlink(missing_ok=True)
         return False
-    logger.info("the catalog was copied in %.1f s", time.monotonic() - started)
+    logger.info("the catalog was copied in %.1f s", time.time() - started)
     return True
 
 
-def _is_due(home: Home) -> bool:
+def _copy(home: Home, fresh: Path, started: float) -> None:
+    files = FileSystem()
+    fresh.unlink(missing_ok=True)
+    with closing(_reading(home.catalog)) as source:
+        source.execute("VACUUM INTO ?", [str(fresh)])
+    why = damage_of(fresh)
+    if not why and _has_chunks(home.catalog_copy) and not _has_chunks(fresh):
+        why = "it has lost its chunks, which the copy has"
+    if why:
+        raise sqlite3.DatabaseError(why)
+    os.utime(fresh, (started, started))  # what changed meanwhile is copied the next time
+    files.fsync_file(fresh)
+    files.rename(fresh, home.catalog_copy)
+    files.fsync_dir(home.root)
+
+
+def _has_chunks(catalog: Path) -> bool:
+    try:
+        with closing(_reading(catalog)) as opened:
+            return opened.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is not None
+    except sqlite3.Error:
+        return False
+
+
+def _reading(catalog: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{catalog.resolve().as_uri()}?mode=ro", uri=True)
+
+
+def _is_due(home: Home, *, at_once: bool) -> bool:
     own = [path for path in (home.catalog, _wal(home.catalog)) if path.exists()]
     size = sum(path.stat().st_size for path in own)
     if not own or free_bytes(home.root) < 2 * size + _LEAST_FREE:
         return False
-    if not home.catalog_copy.exists():
+    if at_once or not home.catalog_copy.exists():
         return True
     copied = home.catalog_copy.stat().st_mtime
     is_changed = max(path.stat().st_mtime for path in own) > copied
@@ -77,31 +105,55 @@ def _is_due(home: Home) -> bool:
 
 
 def damage_of(catalog: Path) -> str:
-    """Returns what SQLite finds wrong with a catalog's pages; empty where nothing is."""
+    """Returns what SQLite finds wrong with a catalog's pages, or that it has no tables; empty where nothing is.
+
+    Raises:
+        CatalogError: it cannot be looked through now: it is held, or memory, files or room have run out.
+    """
+    if not catalog.exists() or not catalog.stat().st_size:
+        return phrase("it is empty")
     try:
-        with closing(sqlite3.connect(f"{catalog.resolve().as_uri()}?mode=ro", uri=True)) as opened:
+        with closing(_reading(catalog)) as opened:
             said = [str(row[0]) for row in opened.execute("PRAGMA quick_check(1)")]
+            if said == ["ok"]:
+                return "" if opened.execute("PRAGMA user_version").fetchone()[0] else phrase("it is empty")
     except sqlite3.Error as error:
-        return str(error)
-    return "" if said == ["ok"] else said[0]
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return str(error)
+        raise CatalogError(
+            phrase(
+                "The catalog {file} cannot be looked through now ({why}). Nothing was changed; try again.",
+                file=catalog,
+                why=error,
+            )
+        ) from error
+    return said[0]
 
 
 @dataclass(frozen=True, slots=True)
 class _Lost:
     """What can be read of a damaged catalog."""
 
-    chunks: dict[str, str]  # names by id
-    withdrawn: frozenset[str]  # ids of chunks
-    out: frozenset[str]  # ids of pictures that were taken out
+    chunks: dict[str, str] = field(default_factory=dict)  # names by id
+    withdrawn: frozenset[str] = frozenset()  # ids of chunks
+    out: frozenset[str] = frozenset()  # ids of pictures that were taken out
+    gone: frozenset[str] = frozenset()  # ids of pictures none of whose places was left
+    hidden: frozenset[str] = frozenset()  # ids of pictures that were not in the gallery for another reason
+    is_whole: bool = False  # whether all of these could be read
 
 
 def restore_catalog(home: Home, *, by: str) -> str:
     """Puts the copy in the place of a damaged catalog, which is kept aside; returns what is lost, and found again.
 
+    Nothing is done, and nothing returned, where it is not damaged.
+
     Raises:
-        UsageProblem: a server has the catalog open.
+        UsageProblem: a server, or somebody else, has the catalog open.
         HomeDamaged: there is no sound copy; nothing was changed.
+        CatalogError: it cannot be looked through now; nothing was changed.
     """
+    if not damage_of(home.catalog):
+        return ""
     if home.is_answered():
         raise UsageProblem(
             phrase(
@@ -113,22 +165,41 @@ def restore_catalog(home: Home, *, by: str) -> str:
     if why:
         said = phrase("The catalog is damaged and has no sound copy ({why}). Nothing was changed.", why=why)
         raise HomeDamaged(joined([said, phrase("Restore {file} from a backup.", file=home.catalog)]))
-    with lock.hold(home.lock, "repairing the catalog"):
+    with lock.hold(home.lock, "repairing the catalog"), _alone(home):
         lost = _readable(home.catalog)
         _put_in_place(home)
         ReleaseStore(home).damage.forget(CATALOG)
     return joined(_told(home, lost, by))
 
 
+@contextmanager
+def _alone(home: Home) -> Iterator[None]:
+    """Keeps everybody else away from the catalog; who opens the home meanwhile waits."""
+    try:
+        with lock.briefly(home.catalog_lock, alone=True, waits=False):
+            if not any(map(lock.holder, (home.root / "workers").glob("*.lock"))):
+                yield
+                return
+    except BlockingIOError:
+        pass
+    raise UsageProblem(
+        phrase(
+            "Somebody else works on this home and has the damaged catalog open. Wait until it ends, then run "
+            "`perennial repair` again."
+        )
+    )
+
+
 def _put_in_place(home: Home) -> None:
+    """Killed anywhere, it leaves the damaged catalog, none, or the copy, and never the copy with another's journal."""
     files, fresh = FileSystem(), temporary(home.catalog)
     shutil.copyfile(home.catalog_copy, fresh)
     files.fsync_file(fresh)
-    aside = home.root / f"{ASIDE}{time.strftime('%Y%m%d-%H%M%S')}.sqlite"
-    for path in (_wal(home.catalog), home.catalog.with_name(f"{home.catalog.name}-shm")):
-        if path.exists():  # of the damaged one; SQLite would play it into the copy
-            files.rename(path, aside.with_name(f"{aside.name}{path.name[len(home.catalog.name) :]}"))
-    files.link(home.catalog, aside)
+    aside = home.root / f"{ASIDE}{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9:09}.sqlite"
+    for end in ("", "-wal", "-shm"):  # SQLite would play its journal into the copy
+        path = home.catalog.with_name(f"{home.catalog.name}{end}")
+        if path.exists():
+            files.rename(path, aside.with_name(f"{aside.name}{end}"))
     files.rename(fresh, home.catalog)
     files.fsync_dir(home.root)
 
@@ -137,10 +208,10 @@ def _told(home: Home, lost: _Lost, by: str) -> Iterator[str]:
     when = datetime.fromtimestamp(home.catalog_copy.stat().st_mtime, UTC).isoformat(" ", "minutes")[:16]
     yield phrase("The catalog is as it was at {time} UTC; the damaged one lies beside it.", time=when)
     with Catalog.open(home.catalog) as catalog, Store.open(home.blobs) as blobs:
-        _hide_again(catalog, lost, by)
+        stored = set(BlobStore(blobs).ids())
+        _hide_again(catalog, stored, lost, by)
         known = {one.id for one in catalog.chunks()}
         gone = [name for chunk, name in lost.chunks.items() if chunk not in known]
-        stored = set(BlobStore(blobs).ids())
         unnamed = len(stored - set(catalog.images(stored)))
     if gone:
         names = ", ".join(gone[:_NAMED])
@@ -151,36 +222,53 @@ def _told(home: Home, lost: _Lost, by: str) -> Iterator[str]:
         )
     if unnamed:
         yield phrase("{count} stored pictures are in no chunk until they come again.", count=unnamed)
-    if not gone and not unnamed:
+    if not lost.is_whole:
+        yield phrase(
+            "Not all of the damaged catalog could be read: look whether pictures that were taken out since then, or "
+            "withdrawn chunks, are shown again."
+        )
+    elif not gone and not unnamed:
         yield phrase("No pictures came later; words said of answers and releases since then are lost.")
 
 
-def _hide_again(catalog: Catalog, lost: _Lost, by: str) -> None:
-    """What was taken out or withdrawn since the copy stays hidden, as far as that can be read."""
+def _hide_again(catalog: Catalog, stored: set[str], lost: _Lost, by: str) -> None:
+    """What was taken out, withdrawn or removed since the copy stays hidden, as far as that can be read."""
     why = "it was before the catalog was damaged"
-    for image_id in sorted(set(catalog.images(lost.out)) - catalog.withheld.ids()):
-        with suppress(UnknownImage):  # it is in no chunk any more
-            catalog.withheld.take_out([image_id], by=by, why=why)
+    catalog.forget(set(catalog.gallery_ids()) - stored)  # they were removed for good
+    places = catalog.sources.of(lost.gone).values()
+    catalog.sources.set_gone([one for every in places for one in every if not one.gone])
     for chunk in catalog.chunks():
         if chunk.id in lost.withdrawn and chunk.standing != "withdrawn":
             catalog.set_standing(chunk.id, "withdrawn", by=by, why=why)
+    out = lost.out | (lost.hidden & set(catalog.gallery_ids()))
+    for image_id in sorted(out - catalog.withheld.ids()):
+        try:
+            catalog.withheld.take_out([image_id], by=by, why=why)
+        except UnknownImage:  # it is in no chunk any more, or it came after the copy
+            catalog.withheld.keep_out([image_id], by=by, why=why)
 
 
 def _readable(catalog: Path) -> _Lost:
-    with closing(sqlite3.connect(f"{catalog.resolve().as_uri()}?mode=ro", uri=True)) as opened:
+    unread = []
+    if not catalog.exists():
+        return _Lost()
+    with closing(_reading(catalog)) as opened:
 
         def rows(query: str) -> dict[str, str]:
             found: dict[str, str] = {}
-            with suppress(sqlite3.Error):  # of what cannot be read, what comes before it counts
+            try:
                 for key, value in opened.execute(query):
                     found[str(key)] = str(value)
+            except sqlite3.Error:  # what comes before it counts
+                unread.append(query)
             return found
 
-        return _Lost(
-            rows("SELECT id, name FROM chunks"),
-            frozenset(rows("SELECT id, name FROM chunks WHERE standing = 'withdrawn'")),
-            frozenset(rows("SELECT image_id, why FROM withheld")),
-        )
+        chunks = rows("SELECT id, name FROM chunks")
+        withdrawn = frozenset(rows("SELECT id, name FROM chunks WHERE standing = 'withdrawn'"))
+        out = frozenset(rows("SELECT image_id, why FROM withheld"))
+        gone = frozenset(rows("SELECT id, gone FROM images NOT INDEXED WHERE gone"))
+        hidden = frozenset(rows("SELECT id, gone FROM images NOT INDEXED WHERE NOT in_gallery AND NOT gone"))
+        return _Lost(chunks, withdrawn, out, gone, hidden, is_whole=not unread)
 
 
 def _wal(catalog: Path) -> Path:

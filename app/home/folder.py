@@ -13,6 +13,7 @@ from app import DISTRIBUTION
 from app.desk.errors import HomeDamaged, NewerFormat, NoHome, UsageProblem
 from app.home import durable
 from app.home.settings import Settings, load_settings
+from ingest.sentence import phrase
 
 FORMAT = 1
 SOCKETS = "server-*.sock"
@@ -85,6 +86,8 @@ class Home:
     def require_stores(self) -> Home:
         """Refuses a home that has releases but lost its catalog or its pictures; opening would make empty ones.
 
+        A catalog without tables is lost, too.
+
         The feature store may be missing: what it keeps is computed again.
 
         Raises:
@@ -97,7 +100,23 @@ class Home:
                         f"{path} has gone, although this home has releases. Restore it from a backup; "
                         "nothing was changed."
                     )
+            if self.has_empty_catalog():
+                raise HomeDamaged(
+                    phrase(
+                        "The catalog {file} is empty, although this home has releases. `perennial repair` puts its "
+                        "copy in its place.",
+                        file=self.catalog,
+                    )
+                )
         return self
+
+    def has_empty_catalog(self) -> bool:
+        """Whether the catalog's file holds no tables, nor a journal that may have them."""
+        with self.catalog.open("rb") as opened:
+            head = opened.read(64)
+        journal = self.catalog.with_name(f"{self.catalog.name}-wal")
+        is_in_journal = journal.exists() and journal.stat().st_size > 0
+        return not head or (not is_in_journal and not any(head[60:64]))  # SQLite's user_version
 
     @property
     def format_file(self) -> Path:
@@ -113,6 +132,11 @@ class Home:
     def catalog_copy(self) -> Path:
         """A copy of it, as it was after some piece of work."""
         return self.root / "catalog-copy.sqlite"
+
+    @property
+    def catalog_lock(self) -> Path:
+        """Shared by who has the home open; whoever replaces the catalog has it alone."""
+        return self.root / ".catalog.lock"
 
     @property
     def blobs(self) -> Path:

@@ -59,11 +59,15 @@ def hold(path: Path, what: str) -> Iterator[None]:
 
 
 @contextmanager
-def briefly(path: Path, *, alone: bool) -> Iterator[None]:
-    """Holds a lock of its own while a block runs that takes a moment: with others like it, or alone; waits for it."""
+def briefly(path: Path, *, alone: bool, waits: bool = True) -> Iterator[None]:
+    """Holds a lock of its own while a block runs: with others like it, or alone, for a moment; waits for it.
+
+    Raises:
+        BlockingIOError: somebody has it, and it does not wait.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | (0 if waits else fcntl.LOCK_NB))
         yield
     finally:
         os.close(descriptor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 from app.desk.troubles import saying_what_is_missing
+from app.home import lock
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.store import ReleaseStore
@@ -47,6 +49,7 @@ class Workspace:
     features: FeatureStore
     releases: ReleaseStore
     _stores: tuple[Store, ...] = ()
+    _using: ExitStack = field(default_factory=ExitStack)  # the catalog: nobody may replace its file
     _versions: OrderedDict[str, Version] = field(default_factory=OrderedDict)
     _searchers: OrderedDict[str, SearchEncoder] = field(default_factory=OrderedDict)
 
@@ -68,6 +71,9 @@ class Workspace:
 
     @classmethod
     def _on(cls, settings: Settings, home: Home, *, read_only: bool) -> Workspace:
+        using = ExitStack()
+        with suppress(OSError):  # who may not write here replaces nothing, either
+            using.enter_context(lock.briefly(home.catalog_lock, alone=False))
         blobs, features = (Store.open(path, read_only=read_only) for path in (home.blobs, home.features))
         return cls(
             settings=settings,
@@ -77,6 +83,7 @@ class Workspace:
             features=FeatureStore(features),
             releases=ReleaseStore(home),
             _stores=(blobs, features),
+            _using=using,
         )
 
     def close(self) -> None:
@@ -84,6 +91,7 @@ class Workspace:
         self.catalog.close()
         for store in self._stores:
             store.close()
+        self._using.close()
 
     def __enter__(self) -> Workspace:
         return self

@@ -96,7 +96,7 @@ def _take(settings: Settings, home: Home, job_id: str) -> int:
         logger.info("job=%s kind=%s started", job_id, job.kind)
         fault(TAKEN)
         code = _run(settings, catalog, job)
-    keep_copy(home)
+    keep_copy(home, at_once=bool(job.arguments.get("options", {}).get("forget")))
     return code
 
 

@@ -66,7 +66,7 @@ class Chunks(Opened):
         from app.learning.adding import add_chunk
 
         done = add_chunk(self.workspace, source, options, by=self.by, progress=on_stage)
-        keep_copy(self.home)
+        keep_copy(self.home, at_once=options.forget)
         return Added(
             chunk=self.chunk(done.report.chunk_id),
             report=done.report.to_json(),

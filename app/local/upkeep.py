@@ -123,22 +123,26 @@ class Upkeep(Opened):
 
     def repair_plan(self) -> RepairPlan:
         from app.home.catalog_copy import damage_of
+        from app.home.damage import CATALOG
         from app.learning import mending
 
-        why = damage_of(self.home.require_stores().catalog)
+        why = damage_of(self.home.catalog)
         if why:
             return RepairPlan((phrase("The catalog is damaged ({why}); its copy takes its place.", why=why),))
+        self.store.damage.forget(CATALOG)  # it may have been put back
         return mending.plan(self.workspace)
 
     def repair(self) -> JobRecord:
         from app.home.catalog_copy import damage_of, restore_catalog
+        from app.home.damage import CATALOG
         from app.jobs import worker
 
         told = ""
-        if damage_of(self.home.require_stores().catalog):
+        if damage_of(self.home.catalog):
             if self._given is None:
                 self.close()  # it would be open here, too
             told = restore_catalog(self.home, by=self.by)
+        self.store.damage.forget(CATALOG)
         job = worker.submit(self.installed, "repair", {"by": self.by, "told": told})
         self.begin(job)
         return job

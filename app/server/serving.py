@@ -29,7 +29,7 @@ from app.server.places import Places
 from app.server.shadowing import Shadowing
 from app.server.watching import FolderWatch
 from app.server.work import Work
-from ingest.errors import CatalogDamaged
+from ingest.errors import CatalogDamaged, CatalogError
 from ingest.sentence import phrase
 
 logger = logging.getLogger(__name__)
@@ -164,7 +164,11 @@ class Serving:
     def _check_catalog(self) -> None:
         """Has SQLite look through its pages, for which nobody waits; one that was mended is damaged no more."""
         home, damage = self.workspace.home, self.workspace.releases.damage
-        why = damage_of(home.catalog)
+        try:
+            why = damage_of(home.catalog)
+        except CatalogError as error:  # nobody knows; a mark stays as it is
+            logger.warning("%s", error)
+            return
         if why:
             damage.note(CATALOG, phrase("The catalog is damaged: {why}.", why=why))
             logger.error("the catalog is damaged: %s", why)

@@ -12,15 +12,18 @@ import pytest
 from typer.testing import CliRunner
 
 from app.commands.cli import app
-from app.desk.errors import HomeDamaged
+from app.desk.errors import HomeDamaged, UsageProblem
+from app.home import lock
 from app.home.catalog_copy import damage_of, keep_copy, restore_catalog
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
+from app.jobs import worker
 from app.learning import adding
 from app.local.at_home import AtHome
 from app.server.serving import Serving
-from ingest.errors import CatalogDamaged
+from ingest.catalog import Catalog
+from ingest.errors import CatalogDamaged, CatalogError
 from ingest.intake import IntakeOptions
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
@@ -144,3 +147,90 @@ def test_a_server_looks_through_the_catalog_and_says_what_it_found(settings: Set
         assert serving.degraded[0].mend == "perennial repair"
         with pytest.raises(CatalogDamaged):
             workspace.catalog.gallery_ids()
+
+
+def test_a_sound_catalog_that_somebody_holds_is_not_replaced(settings: Settings) -> None:
+    home = Home(settings.home)
+    assert keep_copy(home)
+    inode = home.catalog.stat().st_ino
+    with closing(sqlite3.connect(home.catalog, isolation_level=None)) as busy:
+        busy.execute("PRAGMA locking_mode=exclusive")
+        busy.execute("BEGIN IMMEDIATE")
+        busy.execute("CREATE TABLE zz(x)")
+        with pytest.raises(CatalogError, match="cannot be looked through now"):
+            restore_catalog(home, by="test")
+        busy.execute("ROLLBACK")
+    assert restore_catalog(home, by="test") == "", "nothing is wrong with it"
+    assert home.catalog.stat().st_ino == inode
+
+
+@pytest.mark.parametrize("has_tables", [False, True])
+def test_an_emptied_catalog_is_damaged_and_its_copy_survives(settings: Settings, has_tables: bool) -> None:
+    home = Home(settings.home)
+    assert keep_copy(home)
+    kept = home.catalog_copy.read_bytes()
+    for path in home.root.glob("catalog.sqlite*"):
+        path.unlink()
+    if has_tables:
+        with Catalog.open(home.catalog):
+            pass
+    else:
+        home.catalog.touch()
+        assert damage_of(home.catalog)
+        with pytest.raises(HomeDamaged, match="is empty"):
+            Workspace.open(settings)
+    os.utime(home.catalog_copy, (0, 0))
+    assert keep_copy(home) is False
+    assert home.catalog_copy.read_bytes() == kept
+    if not has_tables:
+        assert "as it was" in restore_catalog(home, by="test")
+        with Workspace.open(settings) as workspace:
+            assert workspace.catalog.gallery_ids()
+
+
+def test_what_was_removed_or_taken_out_since_stays_so(settings: Settings, tmp_path: Path) -> None:
+    home = Home(settings.home)
+    with Workspace.open(settings) as workspace:
+        assert keep_copy(home)
+        later = sample_chunk(tmp_path / "later.zip", pictures=4, first=3)
+        before = set(workspace.catalog.gallery_ids())
+        adding.add_chunk(workspace, later, IntakeOptions(), by="test")
+        new = sorted(set(workspace.catalog.gallery_ids()) - before)
+        workspace.catalog.withheld.take_out(new[:1], by="test", why="private")
+        removed = sorted(before)[0]
+        workspace.catalog.forget([removed])
+        workspace.blobs.delete([removed])
+        workspace.catalog._engine.dispose()
+    _rot_of_an_index(home.catalog)
+    restore_catalog(home, by="test")
+    with Workspace.open(settings) as workspace:
+        assert removed not in workspace.catalog.gallery_ids()
+        assert not workspace.catalog.sources.of([removed])
+        adding.add_chunk(workspace, later, IntakeOptions(), by="test")
+        assert set(new) - set(workspace.catalog.gallery_ids()) == set(new[:1])
+        workspace.catalog.withheld.put_back(new[:1])
+        adding.add_chunk(workspace, later, IntakeOptions(), by="test")
+        assert set(new) <= set(workspace.catalog.gallery_ids()), "put back, it is taken in like any other"
+
+
+def test_nobody_who_has_the_home_open_loses_its_catalog(settings: Settings) -> None:
+    home = Home(settings.home)
+    assert keep_copy(home)
+    rot(home.catalog)
+    worker.lock_file(home, "j1").parent.mkdir()
+    with (
+        lock.hold(worker.lock_file(home, "j1"), "job j1"),
+        pytest.raises(UsageProblem, match="works on this home"),
+    ):
+        restore_catalog(home, by="test")
+    worker.lock_file(home, "j1").unlink()
+    with Workspace.open(settings, read_only=True), pytest.raises(UsageProblem, match="works on this home"):
+        restore_catalog(home, by="test")
+    assert restore_catalog(home, by="test")
+
+
+def test_what_cannot_be_read_of_the_damaged_one_is_said(settings: Settings) -> None:
+    home = Home(settings.home)
+    assert keep_copy(home)
+    rot(home.catalog)
+    assert "Not all of the damaged catalog could be read" in restore_catalog(home, by="test")
