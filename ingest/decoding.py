@@ -1,7 +1,7 @@
 """Strangers' pictures, decoded where they can do no harm.
 
-What a decoder takes is bounded for small pictures of the plain formats alone. Some hundred bytes of others ask for
-gigabytes or minutes, or end the process; they are decoded in a process of their own, which has a limit of memory and of
+What a decoder takes is bounded for plain files alone (`ingest.plain`). Some hundred bytes of others ask for gigabytes
+or minutes, or end the process; they are decoded in a process of their own, which has a limit of memory and of
 processor time for each, and which ends when it is not needed any more, so that what it took is given back.
 """
 
@@ -16,47 +16,39 @@ import threading
 from contextlib import suppress
 from typing import IO, cast
 
-from ingest.camera_raw import is_camera_raw
-from ingest.decoding_child import MEMORY_BYTES, PROCESSOR_SECONDS, answer, ask, decoded
-from ingest.errors import BadImage
-from ingest.file_kinds import picture_format
-from ingest.images import DecodedImage, open_picture, too_heavy
+from ingest.decoding_child import MEMORY_BYTES, PICTURES, PROCESSOR_SECONDS, answer, ask, decoded
+from ingest.errors import BadImage, DecoderBusy
+from ingest.images import DecodedImage, too_heavy
 from ingest.limits import DEFAULT_LIMITS, Limits
+from ingest.plain import is_plain
 from ingest.sentence import phrase
 
-# By format, the megapixels up to which a picture is plain; of those that `picture_format` does not know it is a BMP, or
-# no picture at all.
-_PLAIN = {"JPEG": 16, "PNG": 16, "GIF": 16, "WebP": 4, None: 16}
 _CLOCK_SECONDS = 120.0  # a busy machine gives a process little of its time
-_AT_MOST = 500  # pictures that one process decodes
 _IDLE_SECONDS = 30.0
+_ENDING_SECONDS = 5.0
+# What Python may need to start; whatever else the environment holds is no business of a decoder. A process of several
+# threads, as numpy makes it, cannot leave the network.
+_PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
 
 
-def decode_apart(data: bytes, limits: Limits = DEFAULT_LIMITS, *, largest: int = 0) -> DecodedImage:
+def decode_apart(
+    data: bytes, limits: Limits = DEFAULT_LIMITS, *, largest: int = 0, patience: float = -1
+) -> DecodedImage:
     """Decodes one picture file as `ingest.images.decode` does, in a process of its own where it may take much.
 
     Args:
         data: the file.
         limits: what is refused.
         largest: pixels of the longest side beyond twice which the picture comes smaller; 0 for never.
+        patience: seconds to wait while others' pictures are decoded; -1 for as long as they take.
 
     Raises:
         BadImage: as there, or its decoder takes more memory or time than a picture may.
+        DecoderBusy: they take longer than that.
     """
-    if not data or len(data) > limits.image_bytes or _is_plain(data, limits):
+    if not data or len(data) > limits.image_bytes or is_plain(data, limits):
         return decoded(data, limits, largest)
-    return _DECODER.decoded(data, limits, largest)
-
-
-def _is_plain(data: bytes, limits: Limits) -> bool:
-    most = _PLAIN.get(picture_format(data), 0)
-    if not most or is_camera_raw(data):
-        return False
-    try:
-        with open_picture(data, limits) as opened:
-            return opened.width * opened.height <= most * 1_000_000
-    except BadImage:
-        return True  # which is said again at once
+    return _DECODER.decoded(data, limits, largest, patience)
 
 
 class _Decoder:
@@ -69,18 +61,24 @@ class _Decoder:
         self._ending: threading.Timer | None = None
         atexit.register(self.end)
 
-    def decoded(self, data: bytes, limits: Limits, largest: int) -> DecodedImage:
+    def decoded(self, data: bytes, limits: Limits, largest: int, patience: float) -> DecodedImage:
         """Returns what the process makes of a picture."""
-        with self._turn:
+        if not self._turn.acquire(timeout=patience):
+            raise DecoderBusy(
+                phrase("Other pictures are being decoded right now. Try again in a few seconds.")
+            )
+        try:
             if self._ending is not None:
                 self._ending.cancel()
             found = self._asked(data, limits, largest)
             self._count += 1
-            if self._count >= _AT_MOST:
+            if self._count >= PICTURES:
                 self._end()
             self._ending = threading.Timer(_IDLE_SECONDS, self.end)
             self._ending.daemon = True
             self._ending.start()
+        finally:
+            self._turn.release()
         if isinstance(found, DecodedImage):
             return found
         raise found
@@ -91,6 +89,8 @@ class _Decoder:
             self._end()
 
     def _asked(self, data: bytes, limits: Limits, largest: int) -> DecodedImage | BadImage:
+        if self._child is not None and self._child.poll() is not None:
+            self._end()  # somebody has ended it since the last picture, which is not to be laid to this one
         child = self._child = self._child or _started()
         stdin, stdout = cast(IO[bytes], child.stdin), cast(IO[bytes], child.stdout)
         alarm = threading.Timer(_CLOCK_SECONDS, child.kill)
@@ -98,7 +98,7 @@ class _Decoder:
         try:
             ask(stdin, data, limits, largest)
             found = answer(stdout)
-        except (OSError, ValueError):  # it has ended and reads no more, or what it says is no JSON
+        except (OSError, ValueError):  # it has ended, and reads no more
             found = None
         finally:
             is_in_time = alarm.is_alive()
@@ -123,7 +123,11 @@ class _Decoder:
             for pipe in (child.stdin, child.stdout):
                 with suppress(OSError):  # what it did not read is flushed at nobody
                     cast(IO[bytes], pipe).close()
-            child.wait()
+            try:
+                child.wait(_ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
 
 
 def _started() -> subprocess.Popen[bytes]:
@@ -134,7 +138,8 @@ def _started() -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env={name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"},
     )
 
 

@@ -1,9 +1,12 @@
 """Decodes pictures for `ingest.decoding` in a process of its own, whose memory and processor time have limits.
 
 Requests come on standard input and answers go to standard output: each the lengths of two parts and then the parts,
-JSON and bytes. Whoever takes the process over has words and pixels to say, and nothing that is run.
+JSON and bytes. Whoever takes the process over has words and pixels to say, which are looked at before anything is built
+of them, and nothing that is run. It can write no file, and on Linux, where the system lets it, it has no network. It is
+the same user's process on the same file system all the same, and reads what that user may read.
 """
 
+import ctypes
 import json
 import resource
 import struct
@@ -14,14 +17,20 @@ from typing import IO, Any
 from PIL import Image
 
 from ingest.errors import BadImage
-from ingest.images import DecodedImage, decode
+from ingest.images import FULL_PIXELS, DecodedImage, decode
 from ingest.limits import Limits
-from ingest.sentence import from_stored, to_stored
+from ingest.sentence import PLACE, from_stored, to_stored
 
 MEMORY_BYTES = 2 << 30
 PROCESSOR_SECONDS = 20
+PICTURES = 500
+"""How many of them one process decodes."""
+_OWN_USER, _OWN_NETWORK = 0x1000_0000, 0x4000_0000  # CLONE_NEWUSER and CLONE_NEWNET of Linux
 _LENGTHS = struct.Struct("<qq")
-_MOST_SAID, _MOST_BYTES = 64 * 1024, 1 << 30
+_MOST_SAID, _MOST_BYTES = 16 * 1024, 1 << 30
+_MOST_PIXELS = 2 * FULL_PIXELS  # of an answer: a line of pixels does not become thinner by being shrunk
+_MOST_PLACES = 16  # of values in its sentences; each may hold a sentence with as many
+_LONGEST, _LONGEST_NAME, _MOST_NOTES = 1000, 40, 16
 
 
 def decoded(data: bytes, limits: Limits, largest: int) -> DecodedImage:
@@ -38,15 +47,33 @@ def ask(pipe: IO[bytes], data: bytes, limits: Limits, largest: int) -> None:
 
 def answer(pipe: IO[bytes]) -> DecodedImage | BadImage | None:
     """Reads what became of the picture that was asked for; None where no sound answer came."""
-    said, pixels = _receive(pipe) or ({}, b"")
     try:
+        said, pixels = _receive(pipe, 3 * _MOST_PIXELS) or ({}, b"")
+        if len(PLACE.findall(json.dumps(said, ensure_ascii=False))) > _MOST_PLACES:
+            return None
         if "refused" in said:
-            return BadImage(str(said["code"]), from_stored(said["refused"]))
-        image = Image.frombytes("RGB", tuple(said["size"]), pixels)
-        notes = tuple(from_stored(said["notes"]))
-        return DecodedImage(image, int(said["width"]), int(said["height"]), str(said["format"]), notes)
-    except (KeyError, TypeError, ValueError):
+            return BadImage(_text(said["code"], _LONGEST_NAME), _text(from_stored(said["refused"]), _LONGEST))
+        width, height = map(_side, said["size"])
+        if len(pixels) != 3 * width * height or len(said["notes"]) > _MOST_NOTES:
+            return None
+        notes = tuple(_text(from_stored(one), _LONGEST) for one in said["notes"])
+        kind = _text(said["format"], _LONGEST_NAME)
+        image = Image.frombytes("RGB", (width, height), pixels)
+        return DecodedImage(image, _side(said["width"]), _side(said["height"]), kind, notes)
+    except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError):
         return None
+
+
+def _side(said: object) -> int:
+    if type(said) is not int or not 0 < said < 1 << 31:
+        raise ValueError(said)
+    return said
+
+
+def _text(said: object, longest: int) -> str:
+    if not isinstance(said, str) or len(said) > longest:
+        raise ValueError("no text, or a long one")
+    return said
 
 
 def _send(pipe: IO[bytes], said: dict[str, Any], data: bytes = b"") -> None:
@@ -57,12 +84,12 @@ def _send(pipe: IO[bytes], said: dict[str, Any], data: bytes = b"") -> None:
     pipe.flush()
 
 
-def _receive(pipe: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
+def _receive(pipe: IO[bytes], most: int = _MOST_BYTES) -> tuple[dict[str, Any], bytes] | None:
     head = pipe.read(_LENGTHS.size)
     if len(head) < _LENGTHS.size:
         return None
     words, more = _LENGTHS.unpack(head)
-    if not (0 <= words <= _MOST_SAID and 0 <= more <= _MOST_BYTES):
+    if not (0 <= words <= _MOST_SAID and 0 <= more <= most):
         return None
     said, data = pipe.read(words), pipe.read(more)
     return (json.loads(said), data) if len(data) == more else None
@@ -70,13 +97,11 @@ def _receive(pipe: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
 
 def main() -> None:
     """Decodes until nothing more comes."""
-    most = int(sys.argv[1])
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    hard = _confine(int(sys.argv[1]))
     while (asked := _receive(sys.stdin.buffer)) is not None:
         used = resource.getrusage(resource.RUSAGE_SELF)
         so_far = int(used.ru_utime + used.ru_stime)
-        resource.setrlimit(resource.RLIMIT_CPU, (so_far + 1 + PROCESSOR_SECONDS, hard))
+        resource.setrlimit(resource.RLIMIT_CPU, (min(so_far + 1 + PROCESSOR_SECONDS, hard), hard))
         said, data = asked
         try:
             found = decoded(data, Limits(**said["limits"]), said["largest"])
@@ -86,6 +111,23 @@ def main() -> None:
         facts = {"size": found.image.size, "width": found.width, "height": found.height}
         facts |= {"format": found.format, "notes": to_stored(list(found.notes))}
         _send(sys.stdout.buffer, facts, found.image.tobytes())
+
+
+def _confine(memory: int) -> int:
+    """Gives up what no decoder needs; returns the seconds of a processor that can be had in all."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).unshare(_OWN_USER | _OWN_NETWORK)  # which a system may keep to its administrator
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    seconds = PICTURES * (1 + PROCESSOR_SECONDS)
+    hard = seconds if hard == resource.RLIM_INFINITY else min(seconds, hard)
+    for kind, most in (
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, hard),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(kind, (most, most))
+    return hard
 
 
 if __name__ == "__main__":

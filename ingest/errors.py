@@ -9,6 +9,7 @@ IngestError
 │   └── BadRow
 ├── BadUpload              the whole upload is refused and nothing is stored
 │   └── NoValidPair        it could be read, but nothing in it can be used
+├── DecoderBusy            others' pictures are decoded for so long that this one is not waited for
 ├── UnknownImage           (also a KeyError)
 ├── CatalogError
 │   ├── CatalogMissing     opened read-only before it was made
@@ -78,6 +79,10 @@ class BadUpload(_Coded):
 
 class NoValidPair(BadUpload):
     """Nothing in the upload can be used; the sentence lists the most frequent reasons."""
+
+
+class DecoderBusy(IngestError):
+    """Others' pictures are being decoded, and have been for as long as this one may wait."""
 
 
 class UnknownImage(IngestError, KeyError):

@@ -136,14 +136,18 @@ def thumbnail(image: Image.Image, side: int = THUMBNAIL_SIDE) -> bytes:
     return target.getvalue()
 
 
-def open_picture(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Image.Image:
+def open_picture(
+    data: bytes, limits: Limits = DEFAULT_LIMITS, *, formats: tuple[str, ...] | None = None
+) -> Image.Image:
     """Opens a picture file; what stands before its pixels is read, and they are not.
+
+    Without `formats` it may have any that is known.
 
     Raises:
         BadImage: not a supported format, damaged, or far too many pixels.
     """
     try:
-        return Image.open(io.BytesIO(data), formats=FORMATS)
+        return Image.open(io.BytesIO(data), formats=formats or FORMATS)
     except UnidentifiedImageError:
         raise _refusal(data) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:

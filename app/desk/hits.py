@@ -398,11 +398,16 @@ class ManyCompared:
 
 @dataclass(frozen=True)
 class Embedded:
-    """One vector of length 1, or why there is none; `language` is what a text was read in."""
+    """One vector of length 1, or why there is none.
+
+    `language` is what a text was read in, `width` and `height` are a picture's, upright, in pixels.
+    """
 
     status: int = 200
     embedding: tuple[float, ...] | None = None
     language: str | None = None
+    width: int | None = None
+    height: int | None = None
     error: str | None = None
     code: str | None = None
 

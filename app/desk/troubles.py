@@ -83,6 +83,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             NoRelease,
             CaptionsNotReady,
             NoHome,
+            ingest_errors.DecoderBusy,
             ingest_errors.CatalogMissing,
             ingest_errors.StoreMissing,
         ),

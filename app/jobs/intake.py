@@ -24,6 +24,7 @@ from ingest.upload_zip import write_upload
 
 _COPY_BYTES = 1024**2
 _LONGEST_NAME = 120
+_PATIENCE = 5.0  # seconds that one who sends a picture waits until others' are decoded
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -139,8 +140,9 @@ def checked(data: bytes, captions: Sequence[tuple[str, str]]) -> SentItem:
 
     Raises:
         BadImage, BadCaption, UnknownLanguage: it is not.
+        DecoderBusy: others' pictures take long to decode.
     """
-    decoded = decode_apart(data, largest=256)
+    decoded = decode_apart(data, largest=256, patience=_PATIENCE)
     told = [(normalise_language(tag) if tag else "", normalise_caption(text).text) for tag, text in captions]
     return SentItem(image_id_of(data), data, decoded.format.lower(), tuple(told))
 

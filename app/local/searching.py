@@ -215,7 +215,10 @@ class Searching(Opened):
         row = encoded.vectors[0]
         if not np.isfinite(row).all():
             return Embedded(400, error="This could not be embedded; try another.", code="bad_query")
-        return Embedded(embedding=tuple(row.tolist()), language=encoded.readings[0].language or None)
+        sizes = [(one.width, one.height) for one in pictures.values()]
+        width, height = sizes[0] if sizes else (None, None)
+        spoken = encoded.readings[0].language or None
+        return Embedded(embedding=tuple(row.tolist()), language=spoken, width=width, height=height)
 
     def _question(self, asked: SearchRequest) -> Question:
         from app.query.asking import question_of

@@ -27,6 +27,7 @@ from model_updates.search_encoder import unit
 
 _SAMPLE = 512
 _LARGEST_SIDE = 1024  # of a picture that is asked by: some megabytes while its question waits
+_PATIENCE = 5.0  # seconds that it waits until others' pictures are decoded
 _NARROWEST = 1e-4  # a spread below this is rounding
 _SHORTEST = 1e-6  # of a sum: parts that cancel out leave nothing to look for
 
@@ -181,11 +182,13 @@ def decoded(term: Term, data: bytes) -> QueryPicture:
 
     Raises:
         BadQuery: it cannot be decoded safely.
+        DecoderBusy: others' pictures are being decoded, for longer than a query waits.
     """
     from ingest.decoding import decode_apart
 
     try:
-        return QueryPicture(decode_apart(data, largest=_LARGEST_SIDE).image, image_id_of(data))
+        found = decode_apart(data, largest=_LARGEST_SIDE, patience=_PATIENCE)
+        return QueryPicture(found.image, image_id_of(data), found.width, found.height)
     except BadImage as error:
         raise BadQuery(
             phrase("{name} cannot be searched with. {why}", name=term.value, why=error), at=term.at

@@ -22,6 +22,8 @@ class QueryPicture:
 
     image: Image.Image  # decoded
     id: ImageId  # what the gallery calls it, if it has the very same file
+    width: int  # of the file's picture, upright, in pixels
+    height: int
 
 
 @dataclass(frozen=True)

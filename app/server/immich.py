@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, File, Form
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from app.desk.errors import BadQuery
-from app.desk.hits import AUTO
+from app.desk.hits import AUTO, Embedded
 from app.desk.troubles import OWN_ERRORS, trouble_of
 from app.query.snapshot import read_query
 from app.server.api_context import AnyDesk
 from app.server.served import Served
-from ingest.errors import BadImage
-from ingest.images import open_picture
 
 router = APIRouter(include_in_schema=False)
 
@@ -47,21 +45,20 @@ def predict(
     try:
         wanted = _wanted(entries)
         if image is not None and "visual" in wanted:
-            with open_picture(image) as opened:
-                width, height = opened.size
-            packed = base64.b64encode(image).decode("ascii")
-            return JSONResponse(
-                {_OURS: _vector(desk, images=[packed]), "imageHeight": height, "imageWidth": width}
-            )
-        if text is not None and "textual" in wanted:
+            found = _embedded(desk, images=[base64.b64encode(image).decode("ascii")])
+            size = {"imageHeight": found.height, "imageWidth": found.width}
+        elif text is not None and "textual" in wanted:
             spoken = str((wanted["textual"].get("options") or {}).get("language") or "")
-            return JSONResponse({_OURS: _vector(desk, texts=[text], language=_language(desk, text, spoken))})
-        raise BadQuery("Send `image` for clip's visual entry, or `text` for its textual one.")
-    except BadImage as error:
-        return _refused(400, f"This is no picture that can be opened ({error}).", "bad_image")
+            found, size = _embedded(desk, texts=[text], language=_language(desk, text, spoken)), {}
+        else:
+            raise BadQuery("Send `image` for clip's visual entry, or `text` for its textual one.")
     except OWN_ERRORS as error:
         trouble = trouble_of(error)
-        return _refused(trouble.status, trouble.sentence, trouble.code)
+        found, size = Embedded(**trouble.answered()), {}
+    if found.embedding is None:
+        said = {"detail": found.error, "error": found.error, "code": found.code}
+        return JSONResponse(said, status_code=found.status)
+    return JSONResponse({_OURS: _vector(found.embedding), **size})
 
 
 def _wanted(entries: str) -> Mapping[str, Any]:
@@ -85,16 +82,19 @@ def _wanted(entries: str) -> Mapping[str, Any]:
     return wanted.get(_OURS, {})
 
 
-def _vector(desk: Served, **asked: Any) -> str:
-    """Returns the vector of one text or picture, by the release that the setting `immich_release` names.
+def _embedded(desk: Served, **asked: Any) -> Embedded:
+    """Returns what the release that the setting `immich_release` names makes of one text or picture."""
+    (found,) = desk.embed(**asked, release=desk.installed.immich_release or None).results
+    return found
+
+
+def _vector(row: Sequence[float]) -> str:
+    """Returns a vector as Immich reads it.
 
     Zeros make it as long as that of a model that Immich knows, and leave every cosine as it is.
     """
-    (found,) = desk.embed(**asked, release=desk.installed.immich_release or None).results
-    if found.embedding is None:
-        raise BadQuery(found.error or "This could not be embedded; try another.")
-    length = next((length for length in _LENGTHS if length >= len(found.embedding)), 0)
-    return json.dumps([*found.embedding, *[0.0] * (length - len(found.embedding))])
+    length = next((length for length in _LENGTHS if length >= len(row)), 0)
+    return json.dumps([*row, *[0.0] * (length - len(row))])
 
 
 def _language(desk: Served, text: str, spoken: str) -> str:
@@ -102,7 +102,3 @@ def _language(desk: Served, text: str, spoken: str) -> str:
     chosen, _, _ = read_query(desk.snapshot(desk.installed.immich_release or None), text, AUTO)
     main = spoken.replace("_", "-").partition("-")[0].lower()
     return next((one.language for one in chosen if one.language.partition("-")[0] == main), AUTO)
-
-
-def _refused(status: int, sentence: str, code: str) -> JSONResponse:
-    return JSONResponse({"detail": sentence, "error": sentence, "code": code}, status_code=status)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,10 +21,11 @@ import psutil
 import pytest
 from PIL import Image
 
+from app.desk.troubles import trouble_of
 from ingest import decoding, decoding_child
 from ingest.decoding import decode_apart
-from ingest.errors import BadImage
-from ingest.images import decode
+from ingest.errors import BadImage, DecoderBusy
+from ingest.images import DecodedImage, decode
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -71,9 +75,8 @@ def test_plain_small_pictures_start_no_process() -> None:
     decoding._DECODER.end()
     before = _children()
     decode_apart(_file(_noise(64), "JPEG"))
-    for nothing in (b"", b"no picture at all"):
-        with pytest.raises(BadImage):
-            decode_apart(nothing)
+    with pytest.raises(BadImage):
+        decode_apart(b"")
     assert _children() == before
 
 
@@ -119,6 +122,109 @@ def test_what_takes_too_long_is_ended_and_the_next_picture_is_decoded(
     assert refused.value.code == "image_too_slow"
     monkeypatch.undo()
     assert decode_apart(_file(_noise(64), "TIFF")).width == 64
+
+
+def test_a_tiff_of_any_kind_is_decoded_apart() -> None:
+    decoding._DECODER.end()
+    with pytest.raises(BadImage):
+        decode_apart(b"II+\0\x08\0\0\0" + struct.pack("<Q", 16) + bytes(64))
+    assert _children()
+
+
+def test_a_process_that_was_ended_between_two_pictures_costs_none() -> None:
+    decode_apart(_file(_noise(64), "TIFF"))
+    for one in map(psutil.Process, _children()):
+        one.kill()
+        while one.status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}:
+            time.sleep(0.01)
+    assert decode_apart(_file(_noise(64), "TIFF")).width == 64
+
+
+def test_a_process_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    decode_apart(_file(_noise(64), "TIFF"))
+    monkeypatch.setattr(decoding, "_ENDING_SECONDS", 0.1)
+    (one,) = map(psutil.Process, _children())
+    one.suspend()
+    decoding._DECODER.end()
+    assert not one.is_running()
+
+
+def test_a_picture_waits_for_others_as_long_as_it_may() -> None:
+    with decoding._DECODER._turn:
+        with pytest.raises(DecoderBusy, match="Try again in a few seconds") as refused:
+            decode_apart(_file(_noise(64), "TIFF"), patience=0.05)
+        assert trouble_of(refused.value).status == 503
+    assert decode_apart(_file(_noise(64), "TIFF"), patience=0.05).width == 64
+
+
+def test_the_process_writes_nothing_and_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERENNIAL_SECRET", "x")
+    decoding._DECODER.end()
+    decode_apart(_file(_noise(64), "TIFF"))
+    (one,) = map(psutil.Process, _children())
+    assert "PERENNIAL_SECRET" not in one.environ()
+    for limit in (psutil.RLIMIT_FSIZE, psutil.RLIMIT_CORE):
+        assert one.rlimit(limit) == (0, 0)
+    assert 0 < one.rlimit(psutil.RLIMIT_CPU)[1] <= decoding_child.PICTURES * 21
+
+
+def test_the_process_has_no_network_where_the_system_lets_it_leave() -> None:
+    tried = [shutil.which("unshare") or "false", "--user", "--net", "true"]
+    if subprocess.run(tried, capture_output=True, check=False).returncode:
+        pytest.skip("this system lets nobody leave the network")
+    decode_apart(_file(_noise(64), "TIFF"))
+    (one,) = _children()
+    assert Path(f"/proc/{one}/ns/net").readlink() != Path("/proc/self/ns/net").readlink()
+
+
+def _said(said: object, pixels: bytes = b"") -> io.BytesIO:
+    words = said if isinstance(said, bytes) else json.dumps(said).encode()
+    return io.BytesIO(struct.pack("<qq", len(words), len(pixels)) + words + pixels)
+
+
+_SOUND: dict[str, object] = {"size": [2, 1], "width": 2, "height": 1, "format": "TIFF", "notes": ["a"]}
+_NESTED: object = "x" * 100
+for _ in range(30):
+    _NESTED = {"$template": "{a}{a}", "values": {"a": _NESTED}}
+
+
+def test_a_sound_answer_is_a_picture() -> None:
+    found = decoding_child.answer(_said(_SOUND, bytes(6)))
+    assert isinstance(found, DecodedImage)
+    assert (found.image.size, found.notes) == ((2, 1), ("a",))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        _SOUND | {"size": [20_000, 20_000]},
+        _SOUND | {"size": [-2, -1]},
+        _SOUND | {"size": [2.0, 1]},
+        _SOUND | {"width": float("inf")},
+        _SOUND | {"width": 10**400},
+        _SOUND | {"height": True},
+        _SOUND | {"format": "x" * 9000},
+        _SOUND | {"notes": ["x" * 9000]},
+        _SOUND | {"notes": ["x"] * 1000},
+        _SOUND | {"notes": 3},
+        b"[" * 10_000,
+        b'{"refused":' * 1_000 + b"3" + b"}" * 1_000,
+        {"refused": {}, "code": "x"},
+        {"refused": "x" * 9000, "code": "x"},
+        {"refused": "x", "code": 3},
+        {"refused": "x"},
+        {"refused": _NESTED, "code": "x"},
+        [3],
+        b"\xff",
+    ],
+)
+def test_an_answer_that_is_not_sound_is_none_and_builds_nothing(said: object) -> None:
+    tracemalloc.start()
+    try:
+        assert decoding_child.answer(_said(said, bytes(6))) is None
+        assert tracemalloc.get_traced_memory()[1] < 2e6
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_decoder_that_ends_its_process_costs_one_picture() -> None:

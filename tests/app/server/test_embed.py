@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import io
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.app.server.served import Served
 
@@ -31,6 +33,8 @@ def test_a_picture_has_the_vector_that_the_index_has_for_it(server: Served, clie
     data = base64.b64encode(server.serving.workspace.blobs.original(image_id)).decode()
     (found,) = client.post("/v1/embed", json={"images": [data]}).json()["results"]
     assert found["language"] is None
+    with Image.open(io.BytesIO(base64.b64decode(data))) as original:
+        assert (found["width"], found["height"]) == original.size
     cosine = float(snapshot.generation.vectors([image_id])[0] @ np.asarray(found["embedding"], np.float32))
     assert cosine == pytest.approx(1, abs=1e-3)
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import ExifTags, Image
 
 from app.desk.errors import UsageProblem
 from app.home.settings import load_settings
@@ -102,6 +102,15 @@ def test_a_picture_gets_its_vector_and_its_size(client: httpx.Client) -> None:
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
 
 
+def test_a_pictures_size_is_that_of_what_was_decoded(client: httpx.Client) -> None:
+    turned, tags = io.BytesIO(), Image.Exif()
+    tags[ExifTags.Base.Orientation] = 6
+    with Image.open(io.BytesIO(picture())) as drawn:
+        drawn.convert("RGB").save(turned, "TIFF", exif=tags)
+    answer = ask(client, VISUAL, image=turned.getvalue()).json()
+    assert (answer["imageWidth"], answer["imageHeight"]) == (90, 120)
+
+
 def test_a_gallery_that_immich_keeps_is_searched_as_ours_is(client: httpx.Client) -> None:
     hits = client.post("/v1/search", json={"text": "a red boat", "language": "en", "k": 10}).json()["hits"]
     files = [client.get(f"/v1/images/{hit['id']}/original").content for hit in hits]
@@ -137,7 +146,7 @@ def test_the_release_that_answers_can_be_named(tmp_path: Path) -> None:
         ({"ocr": {"detection": {"modelName": "PP-OCRv5_mobile"}}}, {"image": picture()}, "ocr was asked for"),
         (VISUAL, {"text": "a boat"}, "Send `image` for clip's visual entry"),
         (VISUAL, {}, "Send `image`"),
-        (VISUAL, {"image": b"no picture"}, "no picture that can be opened"),
+        (VISUAL, {"image": b"no picture"}, "cannot be searched with"),
         (textual(), {"text": " "}, "nothing to look for"),
         ("clip", {"text": "a boat"}, "`entries` is no JSON such as"),
         ({"clip": {"textual": 3}}, {"text": "a boat"}, "`entries` is no JSON such as"),
