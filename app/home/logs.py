@@ -1,12 +1,16 @@
 """The one place where logging is set up."""
 
+import fcntl
 import logging
 import logging.handlers
+import os
 import re
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Hashable
+from dataclasses import dataclass
 from pathlib import Path
 
 LOG_FILE = "perennial.log"
@@ -43,6 +47,9 @@ def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool 
     root = logging.getLogger()
     for handler in list(root.handlers):
         if getattr(handler, "perennial", False):
+            for ration in handler.filters:
+                if isinstance(ration, Ration):
+                    ration.end()
             root.removeHandler(handler)
             handler.close()
     handlers: list[logging.Handler] = []
@@ -57,7 +64,7 @@ def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool 
     ration = Ration()
     for handler in handlers or [logging.NullHandler()]:
         handler.setFormatter(_OneLine(_FORMAT))
-        handler.addFilter(ration.lets_through)
+        handler.addFilter(ration)
         handler.perennial = True  # type: ignore[attr-defined]
         root.addHandler(handler)
     root.setLevel(level)
@@ -67,7 +74,36 @@ def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool 
 
 
 class _LogFile(logging.handlers.RotatingFileHandler):
-    """Loses what a full disk has no room for: who reads standard error has no use for a traceback of logging."""
+    """A file that several processes write, of which each moves it away when it is full and the others follow.
+
+    What a full disk has no room for is lost: who reads standard error has no use for a traceback of logging.
+    """
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802  # logging's name
+        """Returns whether the file is full, of what lies there now."""
+        self._follow()
+        return bool(super().shouldRollover(record))
+
+    def doRollover(self) -> None:  # noqa: N802  # logging's name
+        """Moves the full file away, unless another process just has."""
+        folder = os.open(Path(self.baseFilename).parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            if not self._follow():
+                super().doRollover()
+        finally:
+            os.close(folder)
+
+    def _follow(self) -> bool:
+        """Opens the file of this name where another process has moved away what was written to; returns whether."""
+        if self.stream is None:
+            return False
+        there = Path(self.baseFilename)
+        if there.exists() and os.path.samestat(there.stat(), os.fstat(self.stream.fileno())):
+            return False
+        self.stream.close()
+        self.stream = self._open()
+        return True
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  # logging's name
         """Says nothing of a file that cannot be written."""
@@ -85,16 +121,17 @@ class _OneLine(logging.Formatter):
         return _CONTROL.sub(lambda one: ascii(one[0])[1:-1], super().formatMessage(record))
 
 
-class Ration:
+class Ration(logging.Filter):
     """Lets one line a second through of each message, which says how many others were like it."""
 
     def __init__(self, seconds: float = 1.0) -> None:
+        super().__init__()
         self._seconds = seconds
         self._lock = threading.Lock()
         self._free_at: dict[Hashable, float] = {}
-        self._held: dict[Hashable, int] = {}
+        self._held: dict[Hashable, _Held] = {}
 
-    def lets_through(self, record: logging.LogRecord) -> bool:
+    def filter(self, record: logging.LogRecord) -> bool:
         """Returns whether a line is the first of its kind within the second; all handlers are told the same."""
         noted = vars(record)
         if _LET_THROUGH not in noted:
@@ -103,7 +140,7 @@ class Ration:
 
     def _is_first(self, record: logging.LogRecord) -> bool:
         is_of_request = record.name.startswith(_OF_REQUESTS)
-        kind = (record.name, record.msg if is_of_request else record.getMessage())
+        kind = (record.name, record.msg if is_of_request else record.getMessage(), _raised(record))
         now = time.monotonic()
         with self._lock:
             if self._free_at.get(kind, 0.0) <= now:
@@ -111,20 +148,49 @@ class Ration:
                 self._free_at[kind] = now + self._seconds
                 return True
             if kind not in self._held:
-                teller = threading.Timer(self._free_at[kind] - now, self._tell, (kind, record))
+                teller = threading.Timer(self._free_at[kind] - now, self._tell, (kind,))
                 teller.daemon = True
-                teller.start()
-            self._held[kind] = self._held.get(kind, 0) + 1
+                try:
+                    teller.start()
+                except RuntimeError:  # no thread can be started, and nobody would tell it later
+                    return True
+                self._held[kind] = _Held(record, teller)
+            self._held[kind].count += 1
             return False
 
-    def _tell(self, kind: Hashable, record: logging.LogRecord) -> None:
+    def end(self) -> None:
+        """Tells what is held, at once."""
+        for kind in tuple(self._held):
+            self._tell(kind)
+
+    def _tell(self, kind: Hashable) -> None:
         with self._lock:
-            count = self._held.pop(kind)
+            held = self._held.pop(kind, None)
+            if held is None:  # it was told at the end
+                return
             self._free_at[kind] = time.monotonic() + self._seconds
-        said = record.getMessage()
-        record = logging.makeLogRecord(vars(record) | {_LET_THROUGH: True, "args": (), "exc_info": None})
-        record.msg = said if count == 1 else f"{said} ({count} like it within a second)"
+        held.teller.cancel()
+        said = held.first.getMessage()
+        record = logging.makeLogRecord(vars(held.first) | {_LET_THROUGH: True, "args": ()})
+        record.msg = said if held.count == 1 else f"{said} ({held.count} like it within a second)"
         logging.getLogger(record.name).handle(record)
+
+
+@dataclass
+class _Held:
+    """Lines of one kind that wait for their second to end."""
+
+    first: logging.LogRecord
+    teller: threading.Timer
+    count: int = 0
+
+
+def _raised(record: logging.LogRecord) -> Hashable:
+    """Returns what a line's exception is counted by: its type, and the place that raised it."""
+    if not record.exc_info or record.exc_info[2] is None:
+        return None
+    *_, (frame, line) = traceback.walk_tb(record.exc_info[2])
+    return record.exc_info[0], frame.f_code.co_filename, line
 
 
 def last_lines(path: Path, count: int) -> list[str]:
