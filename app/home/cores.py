@@ -7,6 +7,8 @@ comes before torch.
 """
 
 import os
+import sys
+from pathlib import Path
 
 # The first is the standard's; the second is that of LLVM's and Intel's OpenMP.
 SLEEP = {"OMP_WAIT_POLICY": "PASSIVE", "KMP_BLOCKTIME": "0"}
@@ -16,6 +18,14 @@ def environment(threads: int | None) -> dict[str, str]:
     """Returns the environment for a process that computes; what is set there already stays, as do `threads` of None."""
     asked = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
     return {**SLEEP, **os.environ, **asked}
+
+
+def own_process(module: str, threads: int | None) -> tuple[list[str], dict[str, str]]:
+    """Returns the command that runs a module of ours in a process of its own, and its environment."""
+    root = str(Path(__file__).resolve().parents[2])
+    search_path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    # -P: a folder named `app` in the working directory must not be taken for ours.
+    return [sys.executable, "-P", "-m", module], environment(threads) | {"PYTHONPATH": search_path}
 
 
 def settle(threads: int | None) -> None:

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from app.desk.errors import PackageDamaged
 from app.desk.troubles import invalid_sentence
+from app.home.onnx_wire import is_elsewhere
 from ingest.captions import normalise_language
 from ingest.errors import IngestError
 from model_updates.portable_encoder import FACTS
@@ -27,8 +28,6 @@ ORIGIN = "origin.json"
 _MOST_VALUES, _DEEPEST, _LONGEST = 500_000, 24, 1 << 20
 _FILE = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,120}$"
 _SHA256 = r"^[0-9a-f]{64}$"
-# What an ONNX file says of numbers that lie in another file; ours have all of theirs.
-_ELSEWHERE = b"\x0a\x08location"
 
 
 def _language(tag: str) -> str:
@@ -139,8 +138,11 @@ def require_plain(package: str, folder: Path) -> None:
     if FACTS in there:
         _require_own_graphs(package, _read(package, folder / "version" / FACTS), there)
     for graph in (folder / "version").glob("*.onnx"):
-        if _ELSEWHERE in graph.read_bytes():
-            raise _refused(package, f"{graph.name} has numbers in another file")
+        try:
+            if is_elsewhere(graph.read_bytes()):
+                raise _refused(package, f"{graph.name} has numbers in another file")
+        except ValueError as error:
+            raise _refused(package, f"{graph.name} is no ONNX file ({error})") from error
 
 
 def _require_own_graphs(package: str, facts: Mapping[str, Any], there: set[str]) -> None:

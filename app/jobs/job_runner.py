@@ -181,10 +181,18 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
 
     by, source = job.arguments["by"], workspace.home.staging / job.id / job.arguments["source"]
     chunk = job.progress.get("details", {}).get("chunk")
+
+    def hold(kept: str) -> None:
+        if job.arguments.get("held") and workspace.catalog.chunk(kept).standing == "new":
+            why = job.arguments.get("held_why") or (
+                f"{by} may not let a chunk teach; an admin looks at it and accepts it."
+            )
+            workspace.catalog.set_standing(kept, "held", by=by, why=why)
+
     if chunk is None:
         options = IntakeOptions(**job.arguments["options"], limits=Limits())
         try:
-            outcome = adding.add_chunk(workspace, source, options, by=by, progress=report)
+            outcome = adding.add_chunk(workspace, source, options, by=by, progress=report, on_kept=hold)
         except BadUpload:
             source.unlink(missing_ok=True)  # no second try can use it
             raise
@@ -199,11 +207,7 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
             by=by,
             progress=lambda stage: report(replace(stage, details={**stage.details, "chunk": chunk})),
         )
-    if job.arguments.get("held") and workspace.catalog.chunk(said["chunk_id"]).standing == "new":
-        why = job.arguments.get("held_why") or (
-            f"{by} may not let a chunk teach; an admin looks at it and accepts it."
-        )
-        workspace.catalog.set_standing(said["chunk_id"], "held", by=by, why=why)
+        hold(chunk)
     result = {
         "report": _in_short(said),
         "commit": commit.number if commit else None,

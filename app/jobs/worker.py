@@ -11,7 +11,6 @@ import logging
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -82,18 +81,15 @@ def spawn(settings: Settings, job_id: str) -> None:
     staging = home.staging / job_id
     staging.mkdir(exist_ok=True)
     (staging / SETTINGS).write_text(settings.model_dump_json(), encoding="utf-8")
-    root = str(Path(__file__).resolve().parents[2])
-    search_path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    # -P: a folder named `app` in the working directory must not be taken for ours.
-    command = [sys.executable, "-P", "-m", "app.jobs.job_runner", "--home", str(home.root.resolve()), job_id]
+    command, environment = cores.own_process("app.jobs.job_runner", settings.threads)
     with (staging / LOG).open("ab") as log:
         process = subprocess.Popen(
-            command,
+            [*command, "--home", str(home.root.resolve()), job_id],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=cores.environment(settings.threads) | {"PYTHONPATH": search_path},
+            env=environment,
         )
     # Waited for by a thread, whatever happens here: no zombie stays in a server that lives for months.
     threading.Thread(target=process.wait, name=f"worker-{job_id}", daemon=True).start()

@@ -6,11 +6,13 @@ No torch is needed for it where the live version brings graphs.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from app.desk.errors import ParentMoved
 from app.desk.jobs import Stage, counted
+from app.desk.troubles import OWN_ERRORS
 from app.home.commits import CommitRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
@@ -26,11 +28,18 @@ from ingest.sentence import Sentence, phrase
 
 logger = logging.getLogger(__name__)
 
+_JOINING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
 
 def add_chunk(
-    workspace: Workspace, source: Path, options: IntakeOptions, *, by: str, progress: Tell = say_nothing
+    workspace: Workspace,
+    source: Path,
+    options: IntakeOptions,
+    *,
+    by: str,
+    progress: Tell = say_nothing,
+    on_kept: Callable[[str], None] = lambda chunk: None,
 ) -> AddOutcome:
     """Takes a chunk in, makes its pictures searchable under the live encoder, and judges its pairs.
 
@@ -73,7 +82,11 @@ def add_chunk(
 
         found = check_chunk(workspace, report.chunk_id, progress=judged)
         keep_findings(workspace, report.chunk_id, (*found, *([opened] if opened else [])))
-    _join_segments(workspace, by, progress)
+    on_kept(report.chunk_id)
+    try:
+        _join_segments(workspace, by, progress)
+    except _JOINING_MAY_FAIL as error:  # what was asked for is done
+        logger.warning("parts of the index could not be joined: %s", error)
     return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded, made_again)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from app.desk.errors import PackageDamaged
+from app.home import cores
 from app.home.settings import Settings
 from model_updates.errors import NeedsLearning
 
@@ -24,20 +24,35 @@ def try_package(settings: Settings, package: Path) -> None:
         NeedsLearning: packages are missing for it.
     """
     with tempfile.TemporaryDirectory(dir=settings.home / "staging", prefix="trial-") as place:
-        _try(package.name, package.stat().st_size, "--home", place, "--package", str(package.resolve()))
+        _try(
+            settings,
+            package.name,
+            package.stat().st_size,
+            "--home",
+            place,
+            "--package",
+            str(package.resolve()),
+        )
 
 
 def try_release(settings: Settings, release: str, size: int) -> None:
     """Loads a release of so many bytes that another home made, and asks it something; errors as `try_package`."""
-    _try(release, size, "--home", str(settings.home), "--release", release)
+    _try(settings, release, size, "--home", str(settings.home), "--release", release)
 
 
-def _try(name: str, size: int, *asked: str) -> None:
+def _try(settings: Settings, name: str, size: int, *asked: str) -> None:
     seconds = _SECONDS + size // _BYTES_PER_SECOND
     limits = ("--bytes", str(_BYTES + _TIMES * size), "--seconds", str(seconds))
-    command = [sys.executable, "-m", "app.doctor.trial", *limits, *asked]
+    command, environment = cores.own_process("app.doctor.trial", settings.threads)
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=3 * seconds, check=False)
+        ended = subprocess.run(
+            [*command, *limits, *asked],
+            capture_output=True,
+            text=True,
+            timeout=3 * seconds,
+            check=False,
+            env=environment,
+        )
         told = json.loads(ended.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired as error:
         raise _refused(name, f"to load it takes more than {seconds} seconds") from error

@@ -42,8 +42,6 @@ def promote(workspace: Workspace, release: str, *, why: str, by: str, force: boo
         _require_accepted(record, why=why, force=force)
     require_free(workspace, record, force=force)
     debt = debt_of(record, who=by, why=why)
-    if ORIGIN in record.manifest.files:  # another home made it, and this one may have taken it in untried
-        try_release(workspace.settings, record.id, workspace.releases.version_bytes(record.version))
     record = _opened_cold(workspace, record)
     parent = None if live is None else live.number
     return workspace.releases.commit(record.id, parent=parent, reason="promote", why=why, by=by, debt=debt)
@@ -186,6 +184,11 @@ def _opened_cold(workspace: Workspace, record: ReleaseRecord) -> ReleaseRecord:
 
     Where its index is damaged, returns one of the same version for which what is lost was made again.
     """
+    # Another home made it, and this one may have taken it in untried.
+    if ORIGIN in record.manifest.files and all(
+        one.release != record.id for one in workspace.releases.history()
+    ):
+        try_release(workspace.settings, record.id, workspace.releases.version_bytes(record.version))
     encoder = workspace.open_searcher(record.version)
     try:
         generation = workspace.open_generation(record.generation)

@@ -21,6 +21,7 @@ from app.learning.adding import extend_gallery
 from app.learning.gallery import sound
 from app.learning.outcomes import Tell, say_nothing
 from ingest.sentence import joined, phrase
+from model_updates.errors import ModelUpdateError
 from model_updates.features import IMAGE, NoCache, trunk_features
 from model_updates.search_encoder import SearchEncoder
 from model_updates.version_files import GRAPHS, MANIFEST, read_manifest
@@ -109,14 +110,18 @@ def mend(workspace: Workspace, *, by: str, told: str = "", progress: Tell = say_
 def _standing(workspace: Workspace) -> Standing:
     """Returns what the commit log says once every byte of what is live was read, and of what was marked before it."""
     releases = workspace.releases
+    sound = ""
     for one in releases.history()[-1:]:
         record = releases.readable(one.release)
-        for name in (record.id, record.version, record.generation) if record else ():
-            releases.damage.forget(name)  # it may have been put back
+        # It may have been put back; until it is read, nobody trusts it.
+        if record is not None and record.pruned is None and not releases.find_damage(record):
+            sound = record.id
+            for name in (record.id, record.version, record.generation):
+                releases.damage.forget(name)
     while True:
         standing = releases.standing()
         live = standing.commit
-        if live is None or not releases.find_damage(releases.release(live.release)):
+        if live is None or live.release == sound or not releases.find_damage(releases.release(live.release)):
             return standing
 
 
@@ -127,12 +132,15 @@ def _lost_files(workspace: Workspace) -> tuple[str, list[str]]:
     if record is None or not (workspace.home.versions / record.version / MANIFEST).is_file():
         return "", []
     folder = workspace.home.versions / record.version
-    files = read_manifest(folder)["files"]
+    try:
+        digests = {name: said["sha256"] for name, said in read_manifest(folder)["files"].items()}
+    except (ModelUpdateError, KeyError, TypeError, AttributeError):  # it is the manifest that is damaged
+        return "", []
     return record.version, [
         name
-        for name, said in files.items()
+        for name, digest in digests.items()
         if not name.startswith(GRAPHS)
-        and not ((folder / name).is_file() and sha256_of(folder / name) == said["sha256"])
+        and not ((folder / name).is_file() and sha256_of(folder / name) == digest)
     ]
 
 

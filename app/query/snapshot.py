@@ -124,7 +124,8 @@ class Snapshot:
         if release_id is None:
             return cls._newest(workspace)
         record = workspace.releases.release(release_id).require_kept()
-        commit = workspace.releases.current()
+        # Not `current`: a release is tried so before it mends a home without an intact one.
+        commit = workspace.releases.standing().commit
         return cls._of(workspace, record, commit.number if commit and commit.release == record.id else 0)
 
     @classmethod

@@ -239,6 +239,17 @@ def test_where_weights_are_lost_the_release_before_goes_live_with_all_pictures(r
     assert len(again.generation) == 40
 
 
+def test_where_the_manifest_of_weights_is_lost_it_is_mended_like_any_other_damage(settings: Settings) -> None:
+    with Workspace.open(settings) as workspace:
+        record = workspace.releases.release(workspace.releases.history()[-1].release)
+        manifest = settings.home / "versions" / record.version / "manifest.json"
+        manifest.chmod(0o644)
+        manifest.write_bytes(b'{"files": [')
+        assert plan(workspace).steps
+        assert workspace.releases.damage.mark(record.version) is not None, "it is marked from then on"
+        assert mend(workspace, by="test").release != record.id
+
+
 def test_weights_that_nobody_taught_are_taken_from_the_installed_encoder(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

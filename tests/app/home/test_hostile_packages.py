@@ -20,6 +20,7 @@ import torch
 from typer.testing import CliRunner
 
 from app.commands.cli import app
+from app.desk.errors import PackageDamaged
 from app.doctor.examination import examine
 from app.home.durable import sha256_of
 from app.home.foreign import ORIGIN
@@ -27,6 +28,7 @@ from app.home.package import write_package
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live
+from app.learning.apart import try_release
 from app.learning.transfer import export_release
 from model_updates.errors import UnknownModel
 from model_updates.language_profiles import from_bytes
@@ -135,7 +137,20 @@ def renamed_graph(version: Document, release: Document, folder: Path) -> None:
 
 def elsewhere(version: Document, release: Document, folder: Path) -> None:
     graph = next(folder.glob("search-text*.onnx"))
-    graph.write_bytes(graph.read_bytes() + b"\x0a\x08location\x12\x0b/etc/passwd")
+    graph.write_bytes(graph.read_bytes() + _tensor_elsewhere(b"\x0a\x08location\x12\x0b/etc/passwd"))
+
+
+def elsewhere_in_more_bytes(version: Document, release: Document, folder: Path) -> None:
+    """The length of a word is said in two bytes where one would do."""
+    graph = next(folder.glob("search-text*.onnx"))
+    graph.write_bytes(graph.read_bytes() + _tensor_elsewhere(b"\x0a\x88\x00location\x12\x0b/etc/passwd"))
+
+
+def _tensor_elsewhere(said: bytes) -> bytes:
+    """One more tensor of a model's graph, whose numbers lie elsewhere (ONNX's fields 13, 5 and 7)."""
+    for field in (13, 5, 7):
+        said = bytes([field << 3 | 2, len(said)]) + said
+    return said
 
 
 REFUSED_BY_WHAT_THEY_SAY: dict[str, Harm] = {
@@ -191,6 +206,7 @@ REFUSED_BY_WHAT_THEY_SAY: dict[str, Harm] = {
     "a number of 30 digits": set_in("version", "recall", to=10**30),
     "graphs that lie elsewhere": renamed_graph,
     "a graph with numbers elsewhere": elsewhere,
+    "numbers in another file, in more bytes than needed": elsewhere_in_more_bytes,
 }
 
 
@@ -260,6 +276,28 @@ def test_a_release_that_was_taken_in_untried_is_tried_before_it_goes_live(settin
     with Workspace.open(settings) as workspace:
         assert going_live.live_release(workspace)[1].id == live.id
         assert workspace.releases.standing().highest == 2
+
+
+def test_a_release_that_was_taken_in_untried_is_tried_before_one_goes_back_to_it(settings: Settings) -> None:
+    with Workspace.open(settings) as workspace:
+        live = going_live.live_release(workspace)[1]
+        said = live.manifest.successor(live.id, languages=("en", "not a tag!"))
+        release = workspace.releases.publish_release(said, {ORIGIN: b"{}"})
+        with pytest.raises(PackageDamaged, match="is refused"):
+            going_live.rollback(workspace, release, why="", by="test")
+
+
+def test_code_of_the_working_directory_is_not_run(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = tmp_path / "here" / "app" / "doctor"
+    planted.mkdir(parents=True)
+    for path in (planted.parent / "__init__.py", planted / "__init__.py"):
+        path.touch()
+    (planted / "trial.py").write_text("print('{}')")
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(PackageDamaged):
+        try_release(settings, "r99-00000000", 0)
 
 
 def test_profiles_take_no_more_memory_than_profiles_have(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from app.desk.errors import NoRelease, UnknownRelease, UsageProblem
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, publishing
+from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
 from ingest.pair import SliceKey
 from model_updates.evaluation import View
@@ -46,6 +47,7 @@ def test_a_home_without_an_intact_commit_is_mended_by_promoting(workspace: Works
     with pytest.raises(NoRelease, match="perennial repair"):
         going_live.live_release(workspace)
 
+    assert Snapshot.load(workspace, live).release.id == live, "so it is tried, where another home made it"
     going_live.promote(workspace, live, why="mend", by="test")
 
     assert going_live.live_release(workspace)[1].id == live
