@@ -32,7 +32,12 @@ _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
 
 
 def decode_apart(
-    data: bytes, limits: Limits = DEFAULT_LIMITS, *, largest: int = 0, patience: float = -1
+    data: bytes,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    largest: int = 0,
+    patience: float = -1,
+    with_facts: bool = False,
 ) -> DecodedImage:
     """Decodes one picture file as `ingest.images.decode` does, in a process of its own where it may take much.
 
@@ -41,14 +46,15 @@ def decode_apart(
         limits: what is refused.
         largest: pixels of the longest side beyond twice which the picture comes smaller; 0 for never.
         patience: seconds to wait while others' pictures are decoded; -1 for as long as they take.
+        with_facts: whether what the file says of its picture is told, too (`ingest.facts`).
 
     Raises:
         BadImage: as there, or its decoder takes more memory or time than a picture may.
         DecoderBusy: they take longer than that.
     """
     if not data or len(data) > limits.image_bytes or is_plain(data, limits):
-        return decoded(data, limits, largest)
-    return _DECODER.decoded(data, limits, largest, patience)
+        return decoded(data, limits, largest, with_facts=with_facts)
+    return _DECODER.decoded(data, limits, largest, patience, with_facts=with_facts)
 
 
 class _Decoder:
@@ -61,7 +67,9 @@ class _Decoder:
         self._ending: threading.Timer | None = None
         atexit.register(self.end)
 
-    def decoded(self, data: bytes, limits: Limits, largest: int, patience: float) -> DecodedImage:
+    def decoded(
+        self, data: bytes, limits: Limits, largest: int, patience: float, *, with_facts: bool
+    ) -> DecodedImage:
         """Returns what the process makes of a picture."""
         if not self._turn.acquire(timeout=patience):
             raise DecoderBusy(
@@ -70,7 +78,7 @@ class _Decoder:
         try:
             if self._ending is not None:
                 self._ending.cancel()
-            found = self._asked(data, limits, largest)
+            found = self._asked(data, limits, largest, with_facts=with_facts)
             self._count += 1
             if self._count >= PICTURES:
                 self._end()
@@ -88,7 +96,9 @@ class _Decoder:
         with self._turn:
             self._end()
 
-    def _asked(self, data: bytes, limits: Limits, largest: int) -> DecodedImage | BadImage:
+    def _asked(
+        self, data: bytes, limits: Limits, largest: int, *, with_facts: bool
+    ) -> DecodedImage | BadImage:
         if self._child is not None and self._child.poll() is not None:
             self._end()  # somebody has ended it since the last picture, which is not to be laid to this one
         child = self._child = self._child or _started()
@@ -96,7 +106,7 @@ class _Decoder:
         alarm = threading.Timer(_CLOCK_SECONDS, child.kill)
         alarm.start()
         try:
-            ask(stdin, data, limits, largest)
+            ask(stdin, data, limits, largest, with_facts=with_facts)
             found = answer(stdout)
         except (OSError, ValueError):  # it has ended, and reads no more
             found = None

@@ -6,13 +6,15 @@ of them, and nothing that is run. It can write no file, and on Linux, where the 
 the same user's process on the same file system all the same, and reads what that user may read.
 """
 
+from __future__ import annotations
+
 import ctypes
 import json
 import resource
 import struct
 import sys
 from dataclasses import asdict, replace
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from PIL import Image
 
@@ -21,34 +23,42 @@ from ingest.images import FULL_PIXELS, DecodedImage, decode
 from ingest.limits import Limits
 from ingest.sentence import PLACE, from_stored, to_stored
 
+if TYPE_CHECKING:
+    from ingest.facts.record import PictureFacts
+
 MEMORY_BYTES = 2 << 30
 PROCESSOR_SECONDS = 20
 PICTURES = 500
 """How many of them one process decodes."""
 _OWN_USER, _OWN_NETWORK = 0x1000_0000, 0x4000_0000  # CLONE_NEWUSER and CLONE_NEWNET of Linux
 _LENGTHS = struct.Struct("<qq")
-_MOST_SAID, _MOST_BYTES = 16 * 1024, 1 << 30
+_MOST_SAID, _MOST_BYTES = 2 << 20, 1 << 30  # captions in a file may be 64 of 2,000 characters
 _MOST_PIXELS = 2 * FULL_PIXELS  # of an answer: a line of pixels does not become thinner by being shrunk
 _MOST_PLACES = 16  # of values in its sentences; each may hold a sentence with as many
 _LONGEST, _LONGEST_NAME, _MOST_NOTES = 1000, 40, 16
 
 
-def decoded(data: bytes, limits: Limits, largest: int) -> DecodedImage:
+def decoded(data: bytes, limits: Limits, largest: int, *, with_facts: bool) -> DecodedImage:
     """Decodes a picture, and shrinks it where it is twice as large as anybody looks at; see `decode_apart`."""
     found = decode(data, limits, side=largest)
+    if with_facts:
+        from ingest.facts.picture import picture_facts  # which loads tables of languages
+
+        found = replace(found, facts=picture_facts(data))
     times = max(found.image.size) // largest if largest else 1
     return replace(found, image=found.image.reduce(times)) if times > 1 else found
 
 
-def ask(pipe: IO[bytes], data: bytes, limits: Limits, largest: int) -> None:
+def ask(pipe: IO[bytes], data: bytes, limits: Limits, largest: int, *, with_facts: bool) -> None:
     """Asks for a picture."""
-    _send(pipe, {"limits": asdict(limits), "largest": largest}, data)
+    _send(pipe, {"limits": asdict(limits), "largest": largest, "with_facts": with_facts}, data)
 
 
 def answer(pipe: IO[bytes]) -> DecodedImage | BadImage | None:
     """Reads what became of the picture that was asked for; None where no sound answer came."""
     try:
         said, pixels = _receive(pipe, 3 * _MOST_PIXELS) or ({}, b"")
+        written = said.pop("facts", None)
         if len(PLACE.findall(json.dumps(said, ensure_ascii=False))) > _MOST_PLACES:
             return None
         if "refused" in said:
@@ -59,9 +69,17 @@ def answer(pipe: IO[bytes]) -> DecodedImage | BadImage | None:
         notes = tuple(_text(from_stored(one), _LONGEST) for one in said["notes"])
         kind = _text(said["format"], _LONGEST_NAME)
         image = Image.frombytes("RGB", (width, height), pixels)
-        return DecodedImage(image, _side(said["width"]), _side(said["height"]), kind, notes)
-    except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError, MemoryError):
+        return DecodedImage(image, _side(said["width"]), _side(said["height"]), kind, notes, _facts(written))
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError, MemoryError):
         return None
+
+
+def _facts(said: dict[str, Any] | None) -> PictureFacts | None:
+    if said is None:
+        return None
+    from ingest.facts.record import facts_from
+
+    return facts_from(said)
 
 
 def _side(said: object) -> int:
@@ -104,12 +122,13 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CPU, (min(so_far + 1 + PROCESSOR_SECONDS, hard), hard))
         said, data = asked
         try:
-            found = decoded(data, Limits(**said["limits"]), said["largest"])
+            found = decoded(data, Limits(**said["limits"]), said["largest"], with_facts=said["with_facts"])
         except BadImage as error:
             _send(sys.stdout.buffer, {"refused": to_stored(error.sentence), "code": error.code})
             continue
         facts = {"size": found.image.size, "width": found.width, "height": found.height}
         facts |= {"format": found.format, "notes": to_stored(list(found.notes))}
+        facts |= {"facts": found.facts and asdict(found.facts)}
         _send(sys.stdout.buffer, facts, found.image.tobytes())
 
 

@@ -12,7 +12,6 @@ from ingest.checks import Accepted, Judge, judge_split, repeated_captions
 from ingest.copies import Copies, CopyFinder
 from ingest.decoding import decode_apart
 from ingest.errors import BadImage, NoValidPair
-from ingest.facts.picture import picture_facts
 from ingest.facts.record import PictureFacts, together
 from ingest.grouping import Anchor, Claim, Settled, settle_splits
 from ingest.held_out import grown
@@ -222,7 +221,7 @@ class Harvest:
         is_stored = image_id in self.stored or self._blobs.contains([image_id])[0]
         decoded = None
         if image_id not in self.images and (record is None or not is_stored):
-            decoded = decode_apart(data, self._limits)
+            decoded = decode_apart(data, self._limits, with_facts=True)
         accepted, refused = self._judge_rows(image_id, name, rows, known, decoded.notes if decoded else ())
         for entry, row in refused:
             self._unsettled.row(entry, row, image_id, data, None if accepted else decoded)
@@ -231,7 +230,7 @@ class Harvest:
         self.names.setdefault(image_id, set()).add(name)
         size = decoded or record
         if image_id not in self.images and size is not None:
-            facts = together(*filter(None, (told.facts, picture_facts(data) if decoded else None)))
+            facts = together(*filter(None, (told.facts, decoded.facts if decoded else None)))
             self.facts[image_id] = facts
             if not rows:
                 self._written += [CaptionInFile(image_id, shown(name), caption) for caption in facts.captions]

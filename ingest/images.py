@@ -4,13 +4,15 @@ Pillow's decoders accept more than they should and convert some modes wrongly; e
 (`verify()` passes truncated files, 16 bits would clip to white, hidden colours under alpha would show).
 """
 
+from __future__ import annotations
+
 import io
 import re
 import struct
 import warnings
 import zlib
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import pillow_heif
 from PIL import ExifTags, Image, UnidentifiedImageError
@@ -21,6 +23,9 @@ from ingest.errors import BadImage
 from ingest.file_kinds import JPEG_XL, VIDEO, is_video, looks_like, picture_format
 from ingest.limits import DEFAULT_LIMITS, Limits
 from ingest.sentence import phrase
+
+if TYPE_CHECKING:
+    from ingest.facts.record import PictureFacts
 
 
 def _formats() -> tuple[str, ...]:
@@ -87,6 +92,7 @@ class DecodedImage:
     height: int
     format: str  # as Pillow names it, or RAW
     notes: tuple[str, ...]  # sentences for its owner
+    facts: PictureFacts | None = None  # what the file says of it, where that was asked for
 
 
 def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0) -> DecodedImage:

@@ -1,9 +1,10 @@
 """The record of what a picture's file says of it, and how what is written there is made fit to be kept."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from ingest.captions import normalise_caption, normalise_language
 from ingest.errors import BadCaption, UnknownLanguage
@@ -71,6 +72,30 @@ def together(*facts: PictureFacts) -> PictureFacts:
         longitude=place.longitude,
         captions=tuple(captions.values())[:_MOST_CAPTIONS],
         keywords=words_of(word for one in facts for word in one.keywords),
+    )
+
+
+def facts_from(said: Mapping[str, Any]) -> PictureFacts:
+    """Returns the facts that a process of less trust has read from a file, cleaned as if they were read here.
+
+    Raises:
+        LookupError, TypeError, ValueError, ArithmeticError: they are none.
+    """
+    texts = [
+        (str(one["text"]), str(one["source"])[:_LONGEST_WORD], one["language"]) for one in said["captions"]
+    ]
+    captions = (caption_of(text, source, tag and str(tag)[:_LONGEST_WORD]) for text, source, tag in texts)
+    place = (None if said[name] is None else float(said[name]) for name in ("latitude", "longitude"))
+    latitude, longitude = position(*place)
+    return together(
+        PictureFacts(
+            taken=moment(said["taken"]),
+            camera=camera_name("", said["camera"]),
+            latitude=latitude,
+            longitude=longitude,
+            captions=tuple(one for one in captions if one is not None),
+            keywords=tuple(map(str, said["keywords"])),
+        )
     )
 
 

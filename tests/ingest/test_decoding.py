@@ -14,6 +14,7 @@ import time
 import tracemalloc
 import zlib
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,10 @@ from app.desk.troubles import trouble_of
 from ingest import decoding, decoding_child
 from ingest.decoding import decode_apart
 from ingest.errors import BadImage, DecoderBusy
+from ingest.facts.picture import picture_facts
+from ingest.facts.record import PictureFacts
 from ingest.images import DecodedImage, decode
+from tests.ingest.metadata import exif_bytes, xmp_packet
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -69,6 +73,32 @@ def test_a_picture_comes_out_as_it_does_here(kind: str) -> None:
     apart, here = decode_apart(data), decode(data)
     assert apart.image.tobytes() == here.image.tobytes()
     assert (apart.width, apart.height, apart.format, apart.notes) == (64, 64, here.format, here.notes)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "WEBP"])
+def test_what_a_file_says_comes_along_where_it_is_asked_for(kind: str) -> None:
+    told = xmp_packet(
+        description={"en": "Two {red} boats \U0001f6f6 " * 70, "de": "Zwei"}, keywords=["boat", "sea"]
+    )
+    data = _file(
+        _noise(64), kind, xmp=told, exif=exif_bytes(taken="2019:07:04 12:33:21", place=(48.1, -11.5))
+    )
+    found = decode_apart(data, with_facts=True).facts
+    assert found == picture_facts(data)
+    assert found is not None
+    assert found.longitude == -11.5
+    assert decode_apart(data).facts is None
+
+
+def test_exif_that_takes_gigabytes_takes_none_here() -> None:
+    entries, size = 3000, 1_000_000
+    at = 8 + 2 + 12 * entries + 4
+    exif = b"II*\0\x08\0\0\0" + struct.pack("<H", entries)
+    exif += b"".join(struct.pack("<HHII", 1000 + n, 7, size, at) for n in range(entries)) + bytes(4 + size)
+    before = psutil.Process().memory_info().rss
+    found = decode_apart(_file(_noise(64), "PNG", exif=exif), with_facts=True)
+    assert found.facts == PictureFacts()
+    assert psutil.Process().memory_info().rss - before < 60e6
 
 
 def test_plain_small_pictures_start_no_process() -> None:
@@ -183,6 +213,7 @@ def _said(said: object, pixels: bytes = b"") -> io.BytesIO:
 
 
 _SOUND: dict[str, object] = {"size": [2, 1], "width": 2, "height": 1, "format": "TIFF", "notes": ["a"]}
+_FACTS = asdict(PictureFacts())
 _NESTED: object = "x" * 100
 for _ in range(30):
     _NESTED = {"$template": "{a}{a}", "values": {"a": _NESTED}}
@@ -207,6 +238,9 @@ def test_a_sound_answer_is_a_picture() -> None:
         _SOUND | {"notes": ["x" * 9000]},
         _SOUND | {"notes": ["x"] * 1000},
         _SOUND | {"notes": 3},
+        _SOUND | {"facts": 3},
+        _SOUND | {"facts": {"captions": []}},
+        _SOUND | {"facts": _FACTS | {"latitude": 10**400, "longitude": 1}},
         b"[" * 10_000,
         b'{"refused":' * 1_000 + b"3" + b"}" * 1_000,
         {"refused": {}, "code": "x"},
