@@ -8,8 +8,10 @@ A place is held until the answer begins: what streams afterwards, such as events
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,10 +34,13 @@ _SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/knn-service", "/predict
 # More than one text, or longer than any text and filter, so that there is a picture in it.
 _HEAVY = frozenset({"/v1/compare", "/v1/comparisons"}) | QUERY_PATHS - _SEARCHES
 _HEAVY_BYTES = 64 * 1024
-_UPLOADS = ("/v1/items", "/gradio_api/upload", *UPLOAD_PATHS)
+_UPLOADS = ("/v1/items", *UPLOAD_PATHS)
+_UPLOAD_KINDS = frozenset({"upload", "drop"})
 _HEALTH = frozenset({"/metrics", "/version"})
-# What may lie in memory of bodies whose requests wait; an upload goes to the disk as it comes.
-_MOST_BYTES = 256 * 1024**2
+# What may lie in memory of bodies whose requests wait, of heavy ones and of all others; an upload goes to the disk as
+# it comes. A body has ten seconds and what it takes at a quarter of a megabyte a second.
+_MOST_BYTES = {True: 256 * 1024**2, False: 64 * 1024**2}
+_BODY_SECONDS, _BODY_BYTES_A_SECOND = 10.0, 256 * 1024
 
 
 def places_by_kind(search: Places) -> dict[str, Places]:
@@ -43,10 +48,11 @@ def places_by_kind(search: Places) -> dict[str, Places]:
     return {
         "search": search,
         "heavy": Places(at_once=1, waiting=8),
+        "drop": Places(at_once=3, waiting=8),
         "upload": Places(at_once=4, waiting=4),
         "change": Places(at_once=6, waiting=32),
         "page": Places(at_once=8, waiting=64),
-        "read": Places(at_once=12, waiting=256),
+        "read": Places(at_once=10, waiting=256),
         "health": Places(at_once=2, waiting=16),
     }
 
@@ -55,6 +61,8 @@ def kind_of(method: str, path: str, length: int) -> str:
     """Returns of which kind a request is, by what it asks for and how many bytes its body has."""
     if path in _HEALTH:
         return "health"
+    if method == "POST" and path == "/gradio_api/upload":  # a picture that somebody asks by
+        return "drop"
     if method == "POST" and path.startswith(_UPLOADS):
         return "upload"
     if method == "POST" and path in _SEARCHES | _HEAVY:
@@ -73,7 +81,7 @@ class Admission:
         self.app = app
         self._places = places
         self._turned_away = turned_away
-        self._bytes = 0
+        self._bytes = {True: 0, False: 0}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on once it has its place."""
@@ -83,35 +91,41 @@ class Admission:
             return
         length = int(Headers(scope=scope).get("content-length") or 0)
         kind = kind_of(scope["method"], path, length)
+        is_body_read = kind not in _UPLOAD_KINDS and scope["method"] not in SAFE_METHODS
+        waits = None if kind in _UPLOAD_KINDS else partial(_gone, receive)
+        kept: list[bytes] = []
         try:
-            if kind == "upload":
-                place = await self._places[kind].take()
-            else:
-                receive, place = await self._waited(kind, length, scope["method"] in SAFE_METHODS, receive)
+            if is_body_read:
+                async with asyncio.timeout(_BODY_SECONDS + length / _BODY_BYTES_A_SECOND):
+                    await self._read(receive, kept, kind)
+            place = await self._places[kind].take(waits)
         except Gone:
+            return
+        except TimeoutError:
+            await refusal(408, "too_slow", "The request did not come in time.")(scope, receive, send)
             return
         except TooBusy as error:
             self._turned_away(kind)
             logger.warning("too busy for a request of the kind %s", kind)
             await refusal(503, "too_busy", error.message, RETRY_AFTER)(scope, receive, send)
             return
-        await self._admit(place, scope, receive, send)
-
-    async def _waited(
-        self, kind: str, length: int, is_safe: bool, receive: Receive
-    ) -> tuple[Receive, HeldPlace]:
-        """Reads the body first: who sends it slowly holds no place meanwhile, and who leaves is seen to leave."""
-        if is_safe:
-            length = 0
-        if self._bytes + length > _MOST_BYTES:
-            raise self._places[kind].refusal()
-        self._bytes += length
-        try:
-            body = b"" if is_safe else await _body(receive)
-            place = await self._places[kind].take(lambda: _gone(receive))
         finally:
-            self._bytes -= length
-        return _again(body, receive), place
+            self._bytes[kind == "heavy"] -= sum(map(len, kept))
+        await self._admit(place, scope, receive if kind in _UPLOAD_KINDS else _again(kept, receive), send)
+
+    async def _read(self, receive: Receive, kept: list[bytes], kind: str) -> None:
+        """Reads the body first: who sends it slowly holds no place meanwhile, and who leaves is seen to leave."""
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Gone
+            part = message.get("body", b"")
+            kept.append(part)
+            self._bytes[kind == "heavy"] += len(part)
+            if self._bytes[kind == "heavy"] > _MOST_BYTES[kind == "heavy"]:
+                raise self._places[kind].refusal()
+            if not message.get("more_body", False):
+                return
 
     async def _admit(self, place: HeldPlace, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_and_leave(message: Message) -> None:
@@ -125,25 +139,14 @@ class Admission:
             place.give_back()
 
 
-async def _body(receive: Receive) -> bytes:
-    parts = []
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise Gone
-        parts.append(message.get("body", b""))
-        if not message.get("more_body", False):
-            return b"".join(parts)
-
-
 async def _gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def _again(body: list[bytes], receive: Receive) -> Receive:
     """Returns what gives the body that was read, and what comes after it."""
-    given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    given: list[Message] = [{"type": "http.request", "body": b"".join(body), "more_body": False}]
 
     async def receive_again() -> Message:
         return given.pop() if given else await receive()

@@ -174,7 +174,10 @@ class Guard:
         if path.lower().replace("//", "/").startswith(_with_mounts(_FORBIDDEN)):
             return refusal(403, "forbidden_route", "This route is switched off.")
         if method in SAFE_METHODS:
-            return None
+            has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+            return (
+                refusal(400, "unexpected_body", f"A {method} request has no body here.") if has_body else None
+            )
         origin = headers.get("origin")
         if origin is not None and not self._is_known_origin(origin, headers.get("host", "")):
             return refusal(

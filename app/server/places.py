@@ -1,9 +1,9 @@
 """Places for work: a few do it at once, some wait; a rush is refused instead of slowing everybody down.
 
 A queue that empties is a burst, and waiting it out costs nobody much. Where many are refused for longer, as many come
-as go, and whoever stands in the queue waits for nothing. From then on nobody at the door waits longer than half of what
-the work takes, so that what is answered is answered nearly as soon as ever (Nichols and Jacobson, "Controlling Queue
-Delay", 2012), until fewer are refused.
+as go, and whoever stands in the queue waits for nothing. From then on hardly anybody at the door waits, and half of the
+places are left free, whose share of the processor goes to the refusals, so that what is answered is answered nearly as
+soon as ever (Nichols and Jacobson, "Controlling Queue Delay", 2012), until fewer are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AT_THE_DOOR_SECONDS = 0.9  # so that a refusal is back within a second
 RETRY_AFTER = {"Retry-After": "2"}
 """The header of a refusal; in seconds."""
 _LOOK_SECONDS = 0.05  # how soon those who wait learn that it is overload
-_SHORTEST_PATIENCE = 0.01
+_SHORTEST_PATIENCE = 0.002
 # Overload is that of those who came within the last second or so more than this share was refused, for so long.
 _OVERLOAD, _FADES_SECONDS, _OVERLOAD_SECONDS = 0.1, 1.0, 0.25
 _SHARE_OF_LAST = 0.1
@@ -47,7 +47,7 @@ class Places:
     """
 
     def __init__(self, *, at_once: int, waiting: int) -> None:
-        self._free = at_once
+        self._at_once = self._free = at_once
         self._most_waiting = waiting
         self._queue: deque[Future[None]] = deque()
         self._takes = 0.0  # what the work takes, in seconds: an average of the last
@@ -118,11 +118,11 @@ class Places:
         with self._lock:
             self._fade()
             self._came += 1
-            if self._free:
+            if self._free > self._kept_free():
                 self._free -= 1
                 waiter.set_result(None)
                 return waiter
-            if len(self._queue) < self._most_waiting:
+            if len(self._queue) < (1 if self._is_overload() else self._most_waiting):
                 self._queue.append(waiter)
                 return waiter
         raise self.refusal()
@@ -144,10 +144,16 @@ class Places:
     def _is_overrun(self) -> bool:
         return self._refused > _OVERLOAD * self._came
 
+    def _is_overload(self) -> bool:
+        return self._is_overrun() and time.monotonic() - self._overrun_since >= _OVERLOAD_SECONDS
+
+    def _kept_free(self) -> int:
+        return self._at_once // 2 if self._is_overload() else 0
+
     def _patience(self) -> float:
-        if not self._is_overrun() or time.monotonic() - self._overrun_since < _OVERLOAD_SECONDS:
+        if not self._is_overload():
             return _AT_THE_DOOR_SECONDS
-        return min(_AT_THE_DOOR_SECONDS, max(self._takes / 2, _SHORTEST_PATIENCE))
+        return min(_AT_THE_DOOR_SECONDS, max(self._takes / 8, _SHORTEST_PATIENCE))
 
     def _leave(self, waiter: Future[None]) -> None:
         with self._lock:
@@ -161,7 +167,7 @@ class Places:
         with self._lock:
             if seconds is not None:
                 self._takes += _SHARE_OF_LAST * (seconds - self._takes)
-            if self._queue:
+            if self._queue and self._free >= self._kept_free():
                 self._queue.popleft().set_result(None)
             else:
                 self._free += 1

@@ -34,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         ("POST", "/v1/compare", 80, "heavy"),
         ("POST", "/v1/chunks", 80, "upload"),
         ("POST", "/v1/items", 80, "upload"),
-        ("POST", "/gradio_api/upload", 80, "upload"),
+        ("POST", "/gradio_api/upload", 80, "drop"),
         ("POST", "/admin/gradio_api/upload", 80, "upload"),
         ("GET", "/v1/chunks", 0, "read"),
         ("POST", "/v1/rollback", 80, "change"),
@@ -178,7 +178,7 @@ def test_the_application_reads_the_body_that_the_door_has_read() -> None:
 
 
 def test_more_bodies_than_fit_in_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.server.admission._MOST_BYTES", 100_000)
+    monkeypatch.setattr("app.server.admission._MOST_BYTES", {True: 100_000, False: 50_000})
     door, _ = _door(PlainTextResponse("done"))
 
     async def ask() -> list[int]:
@@ -187,6 +187,32 @@ def test_more_bodies_than_fit_in_memory_are_refused(monkeypatch: pytest.MonkeyPa
             return [(await client.post("/v1/embed", content=b"x" * n)).status_code for n in (99_000, 101_000)]
 
     assert asyncio.run(ask()) == [200, 503]
+    assert door._bytes == {True: 0, False: 0}
+
+
+def test_large_bodies_that_are_only_announced_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.server.admission._BODY_SECONDS", 0.2)
+    monkeypatch.setattr("app.server.admission._BODY_BYTES_A_SECOND", 10**12)
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def story() -> None:
+        door, _ = _door(PlainTextResponse("done"))
+        slow = []
+        for _ in range(20):
+            scope, receive = _asking("/v1/search", [])
+            scope["headers"] = [(b"content-length", b"48000000")]
+            slow.append(asyncio.ensure_future(door(scope, receive, send)))
+        await asyncio.sleep(0)
+        body: Message = {"type": "http.request", "body": b"{}", "more_body": False}
+        await door(*_asking("/v1/embed", [body]), send)
+        assert [one["status"] for one in sent if "status" in one] == [200]
+        await asyncio.gather(*slow)
+
+    asyncio.run(story())
+    assert [one["status"] for one in sent if "status" in one] == [200] + [408] * 20
 
 
 def test_a_stream_of_events_holds_no_place_once_it_has_begun() -> None:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import uvicorn
@@ -24,6 +24,12 @@ ASK = b"GET / HTTP/1.1\r\nHost: server\r\n\r\n"
 
 
 async def _echo(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["path"] == "/refused":
+        await PlainTextResponse(b"done", 401)(scope, receive, send)
+        return
+    if scope["path"] == "/large":
+        await PlainTextResponse(b"x" * 40_000_000)(scope, receive, send)
+        return
     body = await Request(scope, receive).body()
     await PlainTextResponse(b"done" + body)(scope, receive, send)
 
@@ -44,7 +50,12 @@ def _serving(most: int) -> Iterator[int]:
 
 @pytest.fixture(autouse=True)
 def _short_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in {"_HEADER_SECONDS": 0.3, "_BODY_SECONDS": 0.3, "_LOOK_SECONDS": 0.05}.items():
+    for name, seconds in {
+        "_HEADER_SECONDS": 0.3,
+        "_BODY_SECONDS": 0.3,
+        "_LOOK_SECONDS": 0.05,
+        "_REST_SECONDS": 1.0,
+    }.items():
         monkeypatch.setattr(connections, name, seconds)
 
 
@@ -116,6 +127,48 @@ def test_a_body_that_keeps_coming_may_take_longer_than_the_time_for_a_part(
             steady.sendall(b".")
             time.sleep(0.03)
         assert b"done....." in _answer(steady)
+
+
+def test_a_body_that_comes_after_its_answer_holds_no_place_for_ever() -> None:
+    with _serving(most=3) as port, ExitStack() as open_ones:
+        kept = [open_ones.enter_context(_connected(port)) for _ in range(3)]
+        for one in kept:
+            one.sendall(b"POST /refused HTTP/1.1\r\nHost: server\r\nContent-Length: 5\r\n\r\n")
+            assert b"401 " in _answer(one)
+            one.sendall(b"hello")
+        with _connected(port) as asking:
+            asking.sendall(ASK)
+            assert b"200 OK" in _answer(asking)
+        for one in kept:
+            one.settimeout(5)
+            assert one.recv(10) == b""
+
+
+def test_who_is_refused_early_may_send_the_rest_and_ask_again() -> None:
+    with _serving(most=3) as port, _connected(port) as large:
+        large.sendall(b"POST /refused HTTP/1.1\r\nHost: server\r\nContent-Length: 900000\r\n\r\n")
+        assert b"401 " in _answer(large)
+        large.sendall(b"x" * 900_000)
+        large.sendall(ASK)
+        assert b"200 OK" in _answer(large)
+
+
+def test_who_reads_nothing_of_an_answer_is_let_go() -> None:
+    with _serving(most=3) as port, _connected(port) as deaf:
+        deaf.sendall(b"GET /large HTTP/1.1\r\nHost: server\r\n\r\n")
+        time.sleep(1.5)
+        read = 0
+        with suppress(ConnectionError):
+            while data := deaf.recv(1 << 20):
+                read += len(data)
+    assert read < 40_000_000
+
+
+@pytest.mark.parametrize("said", [b"X-A: " + b"a" * 300_000, b"X-A: a\r\n" * 20_000])
+def test_headers_without_an_end_are_refused_soon(said: bytes) -> None:
+    with _serving(most=3) as port, _connected(port) as talking:
+        talking.sendall(b"GET / HTTP/1.1\r\nHost: server\r\n" + said)
+        assert b"431 " in _answer(talking)
 
 
 def test_a_connection_that_has_been_answered_may_ask_again() -> None:
