@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import shlex
 import socket
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -111,12 +113,21 @@ class Home:
         return self
 
     def has_empty_catalog(self) -> bool:
-        """Whether the catalog's file holds no tables, nor a journal that may have them."""
-        with self.catalog.open("rb") as opened:
-            head = opened.read(64)
+        """Whether the catalog's file holds no tables, nor a journal that may have them.
+
+        SQLite is asked: to close a file of one's own on it would give up the locks of everything that this process has
+        open there, and the next process to leave would take a server's journal along.
+        """
         journal = self.catalog.with_name(f"{self.catalog.name}-wal")
-        is_in_journal = journal.exists() and journal.stat().st_size > 0
-        return not head or (not is_in_journal and not any(head[60:64]))  # SQLite's user_version
+        if journal.exists() and journal.stat().st_size:
+            return False
+        if not self.catalog.stat().st_size:
+            return True
+        try:
+            with closing(sqlite3.connect(f"{self.catalog.resolve().as_uri()}?mode=ro", uri=True)) as opened:
+                return not opened.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.Error:  # whoever opens it says why
+            return False
 
     @property
     def format_file(self) -> Path:
