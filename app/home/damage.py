@@ -6,6 +6,7 @@ was found. The mark of a folder is believed while its files are the same ones; w
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Iterator
@@ -21,6 +22,15 @@ from model_updates.version_files import SOUND
 CATALOG = "catalog"
 """The name of the catalog's mark."""
 
+_OF_THE_FILE = (
+    errno.ENOENT,
+    errno.EIO,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ELOOP,
+)  # it is lost, or not a file
+_IN_WORDS = tuple(map(os.strerror, (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE)))
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:
@@ -29,6 +39,20 @@ class Mark:
     why: str  # a sentence
     since: str  # when it was first noticed, ISO 8601, UTC
     stamp: str = ""  # which files were found so; empty where that does not matter
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether something failed for want of files or memory, or by a disk that is away, and may work in a moment."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno is not None and cause.errno not in _OF_THE_FILE:
+            return True
+        # FAISS says what the system said in words alone.
+        is_said = isinstance(cause, RuntimeError) and any(one in str(cause) for one in _IN_WORDS)
+        if is_said or isinstance(cause, MemoryError):
+            return True
+        cause = cause.__cause__
+    return False
 
 
 class Damage:
@@ -44,17 +68,22 @@ class Damage:
         known = self.mark(name)
         if known is not None and known.stamp == stamp:
             return known
-        mark = self._own[name] = Mark(why, now(), stamp)
-        with suppress(OSError):
+        mark = Mark(why, now(), stamp)
+        self._own.pop(name, None)
+        try:
             self._folder.mkdir(exist_ok=True)
             replace_file(self._place(name), json.dumps(to_stored(asdict(mark))).encode())
+        except OSError:
+            self._own[name] = mark
         return mark
 
     def mark(self, name: str) -> Mark | None:
         """Returns the mark of a thing; one that cannot be read is none."""
+        if name in self._own:  # the one on the disk is older, and could not be replaced
+            return self._own[name]
         with suppress(OSError, ValueError, TypeError, AttributeError):
             return Mark(**known_fields(Mark, from_stored(json.loads(self._place(name).read_bytes()))))
-        return self._own.get(name)
+        return None
 
     def of(self, folder: Path) -> Mark | None:
         """Returns the mark of a folder whose files are still the ones that were found damaged."""

@@ -6,7 +6,6 @@ and an index that belong together, whenever the machine stopped. (Longer than ot
 the one door to all of this; the work is in `published`, `commits`, `lock` and `garbage`.)
 """
 
-import errno
 import hashlib
 import json
 import logging
@@ -31,7 +30,7 @@ from app.desk.errors import (
 from app.desk.health import SkippedCommit
 from app.home import garbage, lock, pruned
 from app.home.commits import REASONS, CommitLog, CommitRecord, Debt, now
-from app.home.damage import Damage
+from app.home.damage import Damage, is_passing
 from app.home.durable import FileSystem, explaining_full_disk, fault, folder_bytes
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
@@ -382,13 +381,14 @@ class ReleaseStore:
 
         Raises:
             ReleasePruned: It was pruned.
+            ReleaseDamaged, OSError: It cannot be read now, for want of files or memory; nothing is marked.
         """
         is_damaged = False
         for shelf, name, sha256 in self._parts(record.require_kept()):
             try:
                 shelf.verify(name, sha256, every_byte=True, leave_out=GRAPHS)  # which are made again
             except (ReleaseDamaged, OSError) as error:
-                if isinstance(error, OSError) and error.errno != errno.EIO:
+                if is_passing(error):
                     raise
                 is_damaged = True
                 self.damage.note(name, str(error), shelf.folder / name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -22,6 +23,7 @@ from app.desk.hits import AUTO, Compared, Found, RankMove, SearchAnswer
 from app.desk.operation import grown
 from app.desk.probes import shown_slices
 from app.desk.troubles import OWN_ERRORS
+from app.home.damage import is_passing
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
@@ -44,7 +46,8 @@ FIRST = 50
 
 logger = logging.getLogger(__name__)
 
-_LOADING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
+_LOADING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
+_REFUSED_SECONDS = 600.0
 
 MOST_RESULTS = 1000
 # Of each reading of an unsure query at least so many hits are looked at, which most often will do, and at most so many
@@ -114,28 +117,32 @@ class Snapshot:
         return self.generation.beginning(text, most, self.shown)
 
     @classmethod
-    def load(cls, workspace: Workspace, release_id: str | None = None) -> Snapshot:
+    def load(cls, workspace: Workspace, release_id: str | None = None, *, is_warm: bool = False) -> Snapshot:
         """Loads a release, verified and checked; without a name, the newest one of the commits that can be served.
+
+        With what a first query would wait for, where it `is_warm`.
 
         Raises:
             NoRelease: nothing is live yet, or nothing can be served.
             UnknownRelease, ReleasePruned, ReleaseDamaged: the release cannot be served.
         """
         if release_id is None:
-            return cls._newest(workspace)
+            return cls._newest(workspace, is_warm)
         record = workspace.releases.release(release_id).require_kept()
         # Not `current`: a release is tried so before it mends a home without an intact one.
         commit = workspace.releases.standing().commit
         return cls._of(workspace, record, commit.number if commit and commit.release == record.id else 0)
 
     @classmethod
-    def _newest(cls, workspace: Workspace) -> Snapshot:
+    def _newest(cls, workspace: Workspace, is_warm: bool) -> Snapshot:
         """Steps down the commits to one that can be served; why those above cannot is noted in the home."""
         releases, refused = workspace.releases, dict[int, str]()
         while (commit := releases.current(refused)) is not None:
             record = releases.release(commit.release)
             try:
-                return replace(cls._of(workspace, record, commit.number), skipped=commit.skipped)
+                return replace(
+                    cls._of(workspace, record, commit.number, is_warm=is_warm), skipped=commit.skipped
+                )
             except (CatalogError, NeedsLearning, MemoryError):  # nothing is wrong with it
                 raise
             except Exception as error:  # whatever a release that came from elsewhere makes go wrong
@@ -144,14 +151,20 @@ class Snapshot:
                 logger.warning("commit %d cannot be served: %s", commit.number, error, exc_info=unknown)
                 workspace.forget_version(record.version)
                 if not releases.find_damage(record):
-                    if isinstance(error, OSError):  # it may be another in a moment
+                    if isinstance(error, OSError) or is_passing(error):  # it may be another in a moment
                         raise
-                    refused[commit.number] = str(error) if is_known else repr(error)
+                elif releases.standing(refused=refused).commit != commit:
+                    continue  # its mark has it passed over
+                refused[commit.number] = str(error) if is_known else repr(error)
         raise NoRelease(phrase("This home has no live release yet. Run `perennial init`."))
 
     @classmethod
-    def _of(cls, workspace: Workspace, record: ReleaseRecord, number: int) -> Snapshot:
+    def _of(
+        cls, workspace: Workspace, record: ReleaseRecord, number: int, *, is_warm: bool = False
+    ) -> Snapshot:
         encoder = workspace.open_searcher(record.version)
+        if is_warm:
+            encoder.encode_texts(["warm up"], BASE_LANGUAGE)
         generation = workspace.open_generation(record.generation)
         # What else is to be checked of an index was, before its release was published.
         generation.require_made_by(encoder.image_fingerprint)
@@ -322,20 +335,20 @@ class LiveSnapshot:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._refreshing = threading.Lock()
-        self._refused = 0  # the newest commit that cannot be served; it is not tried again
+        self._refused = 0  # the newest commit that cannot be served; it is not tried again for some minutes
+        self._refused_until = 0.0
         self.problem: str | None = None
         self.current = self._ready()
         self._passed(self.current.skipped)
 
     def _ready(self) -> Snapshot:
         """Loads what is live, with the words and the tower that a first query would wait for."""
-        snapshot = Snapshot.load(self._workspace)
-        snapshot.encoder.encode_texts(["warm up"], BASE_LANGUAGE)
-        return snapshot
+        return Snapshot.load(self._workspace, is_warm=True)
 
     def _passed(self, skipped: tuple[SkippedCommit, ...]) -> None:
         """Keeps why newer commits are not the one that answers."""
         self._refused = skipped[0].number if skipped else 0
+        self._refused_until = time.monotonic() + _REFUSED_SECONDS
         self.problem = _instead(skipped, self.current.release.id) or None
 
     def _has_rotted(self) -> bool:
@@ -365,7 +378,7 @@ class LiveSnapshot:
                 ):
                     self._passed(commit.skipped if commit else ())
                     return False
-                if commit.number == self._refused:
+                if commit.number == self._refused and time.monotonic() < self._refused_until:
                     return False
                 fresh = self._ready()
             except _LOADING_MAY_FAIL as error:

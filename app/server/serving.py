@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -34,7 +35,7 @@ from ingest.sentence import phrase
 
 logger = logging.getLogger(__name__)
 
-_TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError)
+_TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
 _LOOKING_MAY_FAIL: tuple[type[Exception], ...] = (*_TIDYING_MAY_FAIL, SQLAlchemyError)
 
 _KEPT_SNAPSHOTS = 3
@@ -62,6 +63,7 @@ class Serving:
         self.folders = FolderWatch(workspace, self.work.follow)
         self._live: LiveSnapshot | None = None
         self._why_not = ""
+        self._prepared = ""  # the release that was read whole and measured last
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
         self._others_lock = threading.Lock()
         # Two queries at once use the cores of a small machine; of several processes each has a core, and two queries
@@ -132,7 +134,7 @@ class Serving:
             return is_new
         try:
             self._live = LiveSnapshot(self.workspace)
-        except OWN_ERRORS as error:
+        except _TIDYING_MAY_FAIL as error:
             # Not the end: whoever repairs or makes a release need not restart the server.
             self._why_not = str(error)
             return False
@@ -177,19 +179,26 @@ class Serving:
 
     def _watch(self) -> None:
         if self._is_first:
-            self._check_catalog()
-            self._tidy()
-        prepared = None
-        while True:
-            # Measured once for all processes: the others read what the first one has kept.
-            if self._is_first and self._live is not None and self._live.current.release.id != prepared:
-                prepared = self._live.current.release.id
-                self._read_whole(self._live.current)
-                self._prepare(self._live.current)
-            if self._stopping.wait(self.settings.poll_seconds):
-                return
-            self.refresh()
-            self._look_around()
+            self._guarded(self._check_catalog)
+            self._guarded(self._tidy)
+        self._guarded(self._prepare_live)
+        while not self._stopping.wait(self.settings.poll_seconds):
+            for step in (self.refresh, self._look_around, self._prepare_live):
+                self._guarded(step)
+
+    def _guarded(self, step: Callable[[], object]) -> None:
+        """Does a step of the watch, which goes on whatever comes of it."""
+        try:
+            step()
+        except Exception:
+            logger.exception("the watch could not do a step; it tries again in a moment")
+
+    def _prepare_live(self) -> None:
+        """Reads and measures what is live once for all processes: the others read what the first one has kept."""
+        if self._is_first and self._live is not None and self._live.current.release.id != self._prepared:
+            self._prepared = self._live.current.release.id
+            self._read_whole(self._live.current)
+            self._prepare(self._live.current)
 
     def _look_around(self) -> None:
         try:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from pathlib import Path
+
 import pytest
 
 from app.desk.errors import (
     NoRelease,
     ReleaseDamaged,
 )
+from app.home.damage import Damage
 from app.home.folder import Home
 from app.home.store import ReleaseStore
 from tests.app.home.publishing import (
@@ -82,6 +87,40 @@ def test_a_changed_byte_in_a_large_file_is_found_by_full_verification(
 
     with pytest.raises(ReleaseDamaged, match=r"state/memory\.bin of version v1-.* has changed"):
         store.verify_release(record.id)
+
+
+def test_what_cannot_be_read_for_a_moment_is_not_marked(
+    home: Home, store: ReleaseStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = store.release(promote(home, "english").release)
+    manifest, read = home.versions / record.version / "manifest.json", Path.read_bytes
+
+    def stale(path: Path) -> bytes:
+        if path == manifest:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+        return read(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_bytes", stale)
+        with pytest.raises(ReleaseDamaged):
+            store.find_damage(record)
+    assert store.damage.mark(record.version) is None
+    manifest.unlink()
+    assert store.find_damage(record)
+    assert store.damage.mark(record.version) is not None
+
+
+def test_a_mark_that_cannot_be_written_counts_before_an_older_one(tmp_path: Path) -> None:
+    folder = tmp_path / "v1"
+    folder.mkdir()
+    damage = Damage(tmp_path / "damaged")
+    damage.note("v1", "the first", folder)
+    (folder / "other").touch()
+    (tmp_path / "damaged" / ".v1.json.new").mkdir()  # nothing can be written there
+    damage.note("v1", "the second", folder)
+    mark = damage.of(folder)
+    assert mark is not None
+    assert mark.why == "the second"
 
 
 def test_a_damaged_release_cannot_be_made_live(home: Home, store: ReleaseStore) -> None:

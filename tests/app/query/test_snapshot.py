@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import json
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +18,7 @@ from sqlalchemy import delete
 
 from app.desk.errors import BadQuery, UnknownRelease
 from app.desk.hits import AUTO, SearchAnswer
+from app.home.durable import sha256_of
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.language.detection import UNDETERMINED, Reading, detect, handicaps, readings
@@ -24,6 +30,7 @@ from app.query.parts import encode
 from app.query.question import Question
 from app.query.snapshot import SHALLOWEST, LiveSnapshot, Snapshot, ranked, read_query
 from index.generation import load_generation
+from index.segment import forget_held
 from index.writing import write_generation
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
@@ -167,6 +174,51 @@ def test_a_disk_that_fails_for_a_moment_is_no_lasting_problem(workspace: Workspa
     hidden.rename(commits)
     assert live.refresh() is False
     assert live.problem is None
+
+
+def test_a_newer_release_that_cannot_be_read_for_a_moment_is_served_in_the_next(
+    workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live = LiveSnapshot(workspace)
+    more = sample_chunk(tmp_path / "x.zip", pictures=4, first=3)
+    commit = adding.add_chunk(workspace, more, IntakeOptions(), by="t").commit
+    assert commit is not None
+    forget_held()
+    opened = Path.open
+    failures = [OSError(errno.EMFILE, os.strerror(errno.EMFILE))]
+
+    def failing_once(path: Path, *asked: Any, **named: Any) -> Any:
+        if path.name == "index-2.faiss" and failures:
+            raise failures.pop()
+        return opened(path, *asked, **named)
+
+    monkeypatch.setattr(Path, "open", failing_once)
+    assert live.refresh() is False
+    assert live.problem
+    assert live.refresh() is True
+    assert live.current.commit == commit.number
+
+
+def test_a_release_whose_graph_cannot_be_opened_is_stepped_over(workspace: Workspace) -> None:
+    before = LiveSnapshot(workspace).current
+    staged = shutil.copytree(
+        workspace.home.versions / before.release.version, workspace.home.staging / "unfit"
+    )
+    manifest = staged / "manifest.json"
+    said = json.loads(manifest.read_text())
+    for graph in staged.glob("search-text*.onnx"):
+        graph.unlink()
+        graph.write_bytes(b"no graph")
+        said["files"][graph.name] = {"bytes": 8, "sha256": sha256_of(graph)}
+    manifest.unlink()
+    manifest.write_text(json.dumps(said))
+    version = workspace.releases.publish_version(staged)
+    parent = before.release
+    release = workspace.releases.publish_release(parent.manifest.successor(parent.id, version=version))
+    workspace.releases.commit(release, parent=before.commit, reason="promote", why="unfit", by="t")
+    now = LiveSnapshot(workspace)
+    assert now.current.release.id == parent.id
+    assert now.problem
 
 
 def test_a_query_in_no_learned_language_is_answered_with_a_note(workspace: Workspace) -> None:

@@ -136,3 +136,33 @@ def test_a_server_that_starts_leaves_everything_while_somebody_updates(workspace
         thread.join(timeout=60)
     assert old.exists()
     workspace.close()
+
+
+def test_a_disk_that_is_away_at_the_first_load_is_looked_at_again(workspace: Workspace) -> None:
+    commits = workspace.home.commits
+    hidden = commits.rename(commits.with_name("hidden"))
+    serving = Serving(workspace)
+    assert serving.refresh() is False
+    assert serving.problem
+    hidden.rename(commits)
+    assert serving.refresh() is True
+    workspace.close()
+
+
+def test_the_watch_outlives_whatever_a_step_of_it_meets(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving, met = Serving(workspace), threading.Event()
+
+    def unforeseen(snapshot: object) -> None:
+        met.set()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(serving.finder, "prepare", unforeseen)
+    serving.start()
+    assert met.wait(60)
+    assert serving._poller is not None
+    serving._poller.join(0.5)
+    assert serving._poller.is_alive()
+    serving.stop()
+    workspace.close()
