@@ -48,10 +48,10 @@ def overload(work: Path, *, pictures: int, times: float, seconds: float) -> Meas
     with server(Path(sys.executable), home, env) as (process, client):
         port = client.base_url.port or 0
         asyncio.run(_closed(port, _CLIENTS, 3.0))
-        before = _memory(process)
         idle = asyncio.run(_open(port, _IDLE_RATE, seconds))[0]
         answered = _answered(asyncio.run(_closed(port, _CLIENTS, 5.0)))
         rate = times * len(answered) / 5.0
+        before = _memory(process)
         rush, health = asyncio.run(_open(port, rate, seconds, watched=True))
         grown = _memory(process) / before
         again = asyncio.run(_open(port, _IDLE_RATE, 2 * RECOVERS_SECONDS))[0]
