@@ -10,6 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +52,8 @@ def configure(level: str = "INFO", *, home: Path | None = None, to_stderr: bool 
                 if isinstance(ration, Ration):
                     ration.end()
             root.removeHandler(handler)
-            handler.close()
+            with suppress(ValueError):  # whoever gave it its stream has closed that
+                handler.close()
     handlers: list[logging.Handler] = []
     if home is not None and home.is_dir():
         handlers.append(

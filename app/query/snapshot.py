@@ -7,6 +7,7 @@ the next one beside the old and swaps with a single assignment.
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from app.desk.errors import BadQuery, NoRelease
+from app.desk.errors import BadQuery, NoRelease, ReleaseDamaged
 from app.desk.health import SkippedCommit
 from app.desk.hits import AUTO, Compared, Found, RankMove, SearchAnswer
 from app.desk.operation import grown
@@ -45,6 +46,9 @@ FIRST = 50
 """Hits that are laid one by one beside a text, where somebody asks for that."""
 
 logger = logging.getLogger(__name__)
+
+# What each tag of BCP 47 looks like; whether there is such a language is nothing that a search waits for.
+_TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 _LOADING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
 _REFUSED_SECONDS = 600.0
@@ -169,6 +173,12 @@ class Snapshot:
         # What else is to be checked of an index was, before its release was published.
         generation.require_made_by(encoder.image_fingerprint)
         learned = record.manifest.languages or (BASE_LANGUAGE,)
+        if wrong := [tag for tag in learned if not _TAG.fullmatch(tag)]:
+            raise ReleaseDamaged(
+                phrase(
+                    "{release} names a language that is none: {tag}.", release=record.id, tag=wrong[0][:40]
+                )
+            )
         warm_up(learned, encoder.profiles)
         hidden = _hidden(workspace, generation)
         reranker = _reranker(workspace, record, encoder, generation)
