@@ -10,7 +10,11 @@ from ingest.errors import BadImage
 from ingest.images import open_picture
 from ingest.limits import Limits
 
-_MOST_PIXELS = 16_000_000
+_MOST_PIXELS = {
+    "JPEG": 16_000_000,
+    "PNG": 16_000_000,
+    "WEBP": 4_000_000,
+}  # the last decodes to four times as much
 _MOST_BESIDE = 64 * 1024  # bytes that are no pixels; cameras write some ten thousand
 _MOST_PARTS = 4096  # a program that writes 8 kB at a time writes 16 megapixels in fewer
 _JPEG, _PNG = b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n"
@@ -24,13 +28,15 @@ def is_plain(data: bytes, limits: Limits) -> bool:
         name, parts = "JPEG", _jpeg_parts(data)
     elif data.startswith(_PNG):
         name, parts = "PNG", _png_parts(data)
+    elif data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        name, parts = "WEBP", _webp_parts(data)
     else:
         return False
     if not _are_few(parts):
         return False
     try:
         with open_picture(data, limits, formats=(name,)) as opened:
-            return opened.format == name and opened.width * opened.height <= _MOST_PIXELS
+            return opened.format == name and opened.width * opened.height <= _MOST_PIXELS[name]
     except BadImage:
         return False
 
@@ -70,3 +76,9 @@ def _png_parts(data: bytes) -> Iterator[int | None]:
             return
         at += size
     yield None
+
+
+def _webp_parts(data: bytes) -> Iterator[int | None]:
+    """Goes through a WebP's one chunk: 0 where it holds the pixels and ends the file, None for any other."""
+    size = 8 + int.from_bytes(data[16:20], "little")
+    yield 0 if data[12:16] in (b"VP8 ", b"VP8L") and 12 + size + size % 2 == len(data) else None

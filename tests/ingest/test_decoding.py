@@ -129,8 +129,8 @@ def test_what_takes_too_much_memory_is_refused_with_the_limit(monkeypatch: pytes
 
 
 def test_a_program_that_maps_much_itself_has_pictures_decoded_all_the_same(tmp_path: Path) -> None:
-    program, picture = tmp_path / "program.py", tmp_path / "picture.webp"
-    picture.write_bytes(_file(_noise(64), "WEBP"))
+    program, picture = tmp_path / "program.py", tmp_path / "picture.tiff"
+    picture.write_bytes(_file(_noise(64), "TIFF"))
     program.write_text(
         "import mmap\nfrom pathlib import Path\nfrom ingest.decoding import decode_apart\n"
         f"mapped = mmap.mmap(-1, {decoding_child.MEMORY_BYTES})\n"
