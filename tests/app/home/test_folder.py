@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from app.desk.errors import AppError, NewerFormat, NoHome, UsageProblem
 from app.home.folder import FORMAT, Home
+from ingest.catalog import Catalog
 
 
 def test_a_created_home_opens_and_has_every_folder(tmp_path: Path) -> None:
@@ -87,3 +90,21 @@ def test_a_file_in_the_place_of_the_home_is_refused(tmp_path: Path) -> None:
 def test_an_error_carries_its_sentence_and_an_exit_code_that_can_be_overridden() -> None:
     assert (AppError("what happened").exit_code, str(AppError("what happened"))) == (1, "what happened")
     assert AppError("needs a person", exit_code=4).exit_code == 4
+
+
+def test_looking_whether_the_catalog_is_empty_takes_it_from_nobody(tmp_path: Path) -> None:
+    """To close a file of one's own on it would: the next process that ends would remove this one's journal."""
+    home = Home.create(tmp_path / "home")
+
+    def elsewhere(what: str) -> str:
+        program = f"import sys; from pathlib import Path; from ingest.catalog import Catalog\n{what}"
+        command = [sys.executable, "-c", program, str(home.catalog)]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    with Catalog.open(home.catalog) as catalog:
+        catalog.add_job("ingest")
+        assert not home.has_empty_catalog()
+        elsewhere("with Catalog.open(Path(sys.argv[1])) as catalog: catalog.add_job('ingest')")
+        catalog.add_job("ingest")
+        told = elsewhere("with Catalog.open(Path(sys.argv[1])) as catalog: print(len(catalog.jobs()))")
+    assert told.split() == ["3"]
