@@ -116,11 +116,18 @@ def _served(words: list[str], port: int) -> Iterator[None]:
             assert server.poll() is None
             time.sleep(0.1)
         yield
+        while _is_at_work(port):  # a person looks at the pictures first
+            time.sleep(0.1)
         server.send_signal(signal.SIGINT)
         assert server.wait(timeout=60) == 128 + signal.SIGINT
     finally:
         server.kill()
         server.wait()
+
+
+def _is_at_work(port: int) -> bool:
+    jobs = httpx.get(f"http://127.0.0.1:{port}/v1/jobs", timeout=30).json()["jobs"]
+    return any(one["state"] in {"queued", "running"} for one in jobs)
 
 
 def _is_ready(port: int) -> bool:

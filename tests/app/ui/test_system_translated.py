@@ -120,7 +120,8 @@ def test_when_the_doctor_looked_is_told_in_the_browsers_language(said: str, lang
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_setting_is_explained_in_the_browsers_language(language: str) -> None:
     own = described(Settings(home=Path("x"), port=1))
-    values = {text for one in own for text in (one.name, one.value, one.default)} | {"docs/gate.md"}
+    values = {text for one in own for text in (one.name, one.value, one.default)}
+    values |= {"docs/gate.md", "X-Forwarded-For", "X-Forwarded-Proto"}
     assert left(language, partial(system_words.settings_view, own), *values) == set()
 
 
