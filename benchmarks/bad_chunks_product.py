@@ -19,7 +19,7 @@ from real_input_data import UploadRow, emoji_rows, emoji_splits, photo_rows, wri
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import adding, update_cycle
+from app.learning import adding, going_live, update_cycle
 from app.learning.chunk_findings import MATCH
 from app.learning.outcomes import say_nothing
 from app.learning.yardstick import trusted_chunks
@@ -214,7 +214,7 @@ def _leaked(product: Product) -> Values:
 def _junk(product: Product) -> Values:
     """Three uploads of junk captions in made-up languages: do they enter the yardstick?"""
     with Workspace.open(product.home()) as workspace:
-        live = update_cycle.going_live.live_release(workspace)[1]
+        live = going_live.live_release(workspace)[1]
         before = trusted_chunks(workspace, live)
         standings = []
         for language in ("gsw", "lb", "ga"):
@@ -248,7 +248,7 @@ def _wrong_captions_added(product: Product) -> Values:
 
 
 def _english_pairs(workspace: Workspace) -> int:
-    live = update_cycle.going_live.live_release(workspace)[1]
+    live = going_live.live_release(workspace)[1]
     chunks = trusted_chunks(workspace, live)
     return len(workspace.catalog.pairs(language="en", split=Split.TEST, chunks=chunks))
 
@@ -308,8 +308,8 @@ def _laundered(product: Product) -> Values:
     return {"standing": ", ".join(standings), "held": [], "seen": f"Whether captions fit: {', '.join(seen)}."}
 
 
-def _findings(workspace: Workspace, values: Values) -> tuple[Finding, ...]:
-    return findings_in(workspace.catalog.chunk(values["chunk"]).report) if "chunk" in values else ()
+def _findings(workspace: Workspace, values: Values) -> list[Finding]:
+    return findings_in(workspace.catalog.chunk(values["chunk"]).report) if "chunk" in values else []
 
 
 def _drifted(product: Product) -> Values:
@@ -320,7 +320,7 @@ def _drifted(product: Product) -> Values:
         for n in range(DRIFTS):
             some = _exchanged(rows[n * DRIFT_PAIRS : (n + 1) * DRIFT_PAIRS], 1.0, product.random())
             values = _taken_in(product, workspace, some, teach=True)
-            verdicts[values.get("verdict", values["standing"])] += 1
+            verdicts[str(values.get("verdict", values["standing"]))] += 1
     return {"standing": "each by itself", "held": [], "seen": _counted(verdicts)}
 
 

@@ -90,7 +90,8 @@ def planned(seed: int = 0) -> list[Drop]:
 
 def _shuffled(cards: Sequence[str], random: np.random.Generator) -> list[str]:
     """Returns the cards but the first, a language, which opens the sequence."""
-    return random.permutation(np.asarray(cards[1:])).tolist()
+    order: list[str] = random.permutation(np.asarray(cards[1:])).tolist()
+    return order
 
 
 @dataclass(frozen=True)

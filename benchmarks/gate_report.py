@@ -80,7 +80,8 @@ def write_report(work: Path, report: Path) -> None:
 
 def _share(values: Values, verdict: str) -> float:
     counts = values["verdicts"]
-    return 100.0 * float(counts.get(verdict, 0)) / sum(counts.values())
+    whole: int = sum(counts.values())
+    return 100.0 * float(counts.get(verdict, 0)) / whole
 
 
 def _key(name: str) -> tuple[int, int, float, int]:

@@ -110,7 +110,7 @@ def main() -> None:
         return
     torch.set_num_threads(1)
     # Every picture's domain is stated here, so that nobody asks the router: it is not fitted, which saves a quarter.
-    router.fitted = lambda *_: None  # type: ignore[assignment]
+    router.fitted = lambda *_: None
     (arguments.work / "results").mkdir(parents=True, exist_ok=True)
     started, world = time.monotonic(), World(arguments.data, arguments.work)
     for number, trial in enumerate(trials()):
@@ -172,7 +172,7 @@ class World:
                 release = update_cycle.update(
                     workspace, request, scratch=scratch, progress=say_nothing
                 ).release
-                if going_live.live_release(workspace)[1].id != release:
+                if release is not None and going_live.live_release(workspace)[1].id != release:
                     going_live.promote(workspace, release, why="benchmark", by="benchmark", force=True)
             done.touch()
         return settings.home

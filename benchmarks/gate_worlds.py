@@ -148,12 +148,14 @@ def after(size: Size, promotions: int, rng: np.random.Generator) -> World:
 
 def french(losses: Levels) -> Levels:
     """The attack that moves one slice alone: by 2 points a step."""
-    return losses + 2.0 * (np.arange(len(losses)) == 0)
+    moved: Levels = losses + 2.0 * (np.arange(len(losses)) == 0)
+    return moved
 
 
 def least_protected(losses: Levels) -> Levels:
     """The attack that moves whatever has most room: by 1.5 points a step."""
-    return losses + 1.5 * (np.arange(len(losses)) == int(np.argmin(losses)))
+    moved: Levels = losses + 1.5 * (np.arange(len(losses)) == int(np.argmin(losses)))
+    return moved
 
 
 def worst_stand(losses: Sequence[Levels]) -> tuple[float, float]:

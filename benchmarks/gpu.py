@@ -71,7 +71,8 @@ def operations(encoder: Encoder, batch: int) -> int:
     encoder.model.requires_grad_(True)
     counted = FlopCounterMode(display=False)
     with training(encoder), counted:
-        (encoder.forward_images(pixels).sum() + encoder.forward_tokens(tokens).sum()).backward()
+        both = encoder.forward_images(pixels).sum() + encoder.forward_tokens(tokens).sum()
+        both.backward()  # type: ignore[no-untyped-call]
     return counted.get_total_flops()
 
 

@@ -24,7 +24,7 @@ _CHUNK = 10_000
 _THUMBNAILS = 32
 
 
-def make_home(folder: Path, pictures: int, given: np.ndarray | None = None, **encoder: str) -> Path:
+def make_home(folder: Path, pictures: int, given: np.ndarray | None = None, **encoder: Any) -> Path:
     """Makes the home and returns where it lies.
 
     Args:
@@ -56,7 +56,8 @@ def _drawn(encoder: SearchEncoder) -> Callable[[slice], np.ndarray]:
     def draw(part: slice) -> np.ndarray:
         count = part.stop - part.start
         spread = generator.normal(scale=0.08, size=(count, encoder.dim))
-        return (middle[generator.integers(3, size=count)] + spread).astype(np.float32)
+        rows: np.ndarray = (middle[generator.integers(3, size=count)] + spread).astype(np.float32)
+        return rows
 
     return draw
 

@@ -40,6 +40,7 @@ from app.learning import going_live
 from app.query.parts import Encoded, encode
 from app.query.question import Question
 from app.query.snapshot import Snapshot, ranked
+from index.generation import Rows
 from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.language_profiles import base_profiles
 from model_updates.measurement import HeldOut
@@ -93,7 +94,7 @@ def many_run(bench: Bench, seed: int) -> Values:
             trained = names_slice(workspace, language, TRAINED)
             trained = HeldOut(trained.key, trained.gallery, trained.captions[::SAMPLED])
             asked = {
-                OWN: _asked([snapshot], held_out, set(held_out.gallery), alike),
+                OWN: _asked([snapshot], held_out, snapshot.holding(held_out.gallery), alike),
                 MIXED: _asked([snapshot], held_out, None, alike),
                 MEMORY: _asked([snapshot], trained, None, alike),
                 UNSEEN: _asked(strangers, trained, None, alike),
@@ -155,14 +156,14 @@ class _Alike:
 
 
 def _asked(
-    snapshots: Sequence[Snapshot], names: HeldOut, gallery: set[str] | None, alike: _Alike
+    snapshots: Sequence[Snapshot], names: HeldOut, gallery: Rows | None, alike: _Alike
 ) -> tuple[Values, list[Encoded]]:
     """Searches every name twice.
 
     Args:
         snapshots: one, or one for each fold of concepts.
         names: what is looked for.
-        gallery: only among these pictures; all without.
+        gallery: only among the pictures of these rows; all without.
         alike: which pictures do not count as wrong.
 
     Returns:

@@ -62,12 +62,14 @@ def product_run(bench: Bench, seed: int) -> Values:
 
 def likeliest(scores: Floats, _: Sequence[Reading], __: float) -> Floats:
     """Takes the likeliest reading alone."""
-    return scores[0]
+    first: Floats = scores[0]
+    return first
 
 
 def highest(scores: Floats, _: Sequence[Reading], __: float) -> Floats:
     """Takes each picture's best cosine."""
-    return scores.max(axis=0)
+    best: Floats = scores.max(axis=0)
+    return best
 
 
 def standardised(beta: float) -> Rule:

@@ -127,24 +127,24 @@ def judge(claim: Claim, found: Mapping[str, SequenceFindings]) -> Judged:
     """Returns whether what the cells say is what the paper says."""
     if claim.a is None or claim.b is None:
         return Judged(claim, NOT_RUN)
-    both = [_cells(side, found) for side in (claim.a, claim.b)]
-    if not all(both):
+    one, other = (_cells(side, found) for side in (claim.a, claim.b))
+    if not one or not other:
         return Judged(claim, NOT_RUN)
     kind, *rest = claim.metric.split("/")
     try:
-        if len(rest) == 2 and all(is_paired(cells, rest[1]) for cells in both):
-            ours = difference(*both, Criterion(kind, *rest), draws=DRAWS)
+        if len(rest) == 2 and all(is_paired(cells, rest[1]) for cells in (one, other)):
+            ours = difference(one, other, Criterion(kind, *rest), draws=DRAWS)
         else:
-            ours = seed_difference(*both, claim.metric, claim.against)
+            ours = seed_difference(one, other, claim.metric, claim.against)
     except NotComparable as error:
         return Judged(replace(claim, not_run=str(error)), NOT_RUN)
     if ours is None:
         return Judged(claim, NOT_RUN)
-    spreads = [
+    a, b = (
         found[side.sequence].figures[side.label].get(name)
         for side, name in ((claim.a, claim.metric), (claim.b, claim.against or claim.metric))
-    ]
-    return Judged(claim, _verdict(claim, ours), ours, *spreads)
+    )
+    return Judged(claim, _verdict(claim, ours), ours, a, b)
 
 
 def _cells(side: Side, found: Mapping[str, SequenceFindings]) -> Sequence[Any]:
@@ -163,7 +163,7 @@ def judge_all(claims: Sequence[Claim], found: Mapping[str, SequenceFindings]) ->
     """Returns every claim judged, and its p as one of so many."""
     judged = [judge(claim, found) for claim in claims]
     told = [n for n, one in enumerate(judged) if one.ours is not None and one.verdict != FEW]
-    values = [judged[n].ours.p for n in told]
+    values = [one.ours.p for one in judged if one.ours is not None and one.verdict != FEW]
     for n, holm, fdr in zip(told, holm_adjusted(values), false_discovery_control(values), strict=True):
         judged[n] = replace(judged[n], holm=holm, fdr=float(fdr))
     return judged
@@ -273,7 +273,10 @@ def _row(one: Judged) -> list[str]:
         _said(claim.b, one.b),
         _change(one),
         f"**{one.verdict}**" if one.verdict == CONTRADICTS else one.verdict,
-        *(_p(value) for value in (one.ours.p if one.holm is not None else None, one.holm, one.fdr)),
+        *(
+            _p(value)
+            for value in (one.ours.p if one.ours and one.holm is not None else None, one.holm, one.fdr)
+        ),
         claim.remark or claim.not_run,
         claim.dates,
     ]

@@ -23,9 +23,9 @@ HIGHEST = 4.0  # hardly a feature is above
 
 def painted(picture: Image.Image) -> Image.Image:
     """Returns a picture's features as a picture of 64 x 64 pixels."""
-    pixels = preprocessing().transform()(picture)
+    pixels = torch.from_numpy(preprocessing().pixels([picture]))
     with torch.inference_mode():
-        return Image.fromarray(_laid_out(_tower()(pixels[None])[0].numpy()))
+        return Image.fromarray(_laid_out(_tower()(pixels)[0].numpy()))
 
 
 @cache

@@ -61,7 +61,8 @@ class Faiss:
 
     def nearest(self, row: np.ndarray) -> np.ndarray:
         """Returns the numbers of the nearest."""
-        return self._index.search(row[None], HITS)[1][0]
+        found: np.ndarray = self._index.search(row[None], HITS)[1][0]
+        return found
 
     def write(self, path: Path) -> None:
         """Writes the whole index."""
@@ -89,7 +90,8 @@ class Hnswlib:
 
     def nearest(self, row: np.ndarray) -> np.ndarray:
         """Returns the numbers of the nearest."""
-        return self._index.knn_query(row, HITS)[0][0]
+        found: np.ndarray = self._index.knn_query(row, HITS)[0][0]
+        return found
 
     def write(self, path: Path) -> None:
         """Writes the whole index."""
@@ -112,7 +114,8 @@ class Usearch:
 
     def nearest(self, row: np.ndarray) -> np.ndarray:
         """Returns the numbers of the nearest."""
-        return self._index.search(row, HITS, threads=1).keys
+        found: np.ndarray = self._index.search(row, HITS, threads=1).keys
+        return found
 
     def write(self, path: Path) -> None:
         """Writes the whole index."""
@@ -210,7 +213,8 @@ def _reader(model: Path) -> Callable[[str], np.ndarray]:
     session = _session(model / "textual.onnx")
 
     def read(text: str) -> np.ndarray:
-        return _unit(session.run(None, {"input": tokenizer([text])})[0])[0]
+        row: np.ndarray = _unit(session.run(None, {"input": tokenizer([text])})[0])[0]
+        return row
 
     return read
 
@@ -229,7 +233,8 @@ def _pictures(model: Path, files: list[Path]) -> np.ndarray:
 
 
 def _unit(rows: np.ndarray) -> np.ndarray:
-    return rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+    divided: np.ndarray = rows / np.linalg.norm(rows, axis=-1, keepdims=True)
+    return divided
 
 
 def _loop(index: Index, read: Callable[[str], np.ndarray], seconds: float, clients: list[int]) -> Any:

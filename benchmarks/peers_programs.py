@@ -269,8 +269,8 @@ class Bare(Program):
 
     def serve(self, size: int, seconds: float) -> Load:
         """Asks in the process itself, without any server."""
-        _, said = self._run("loop", size, self.model, seconds, *CLIENTS)
-        return json.loads(said)
+        load: Load = json.loads(self._run("loop", size, self.model, seconds, *CLIENTS)[1])
+        return load
 
     def add(self, size: int, pictures: Path) -> Took:
         """Embeds a folder, puts it into the index, and writes that."""
@@ -324,7 +324,8 @@ def write_model(work: Path) -> None:
             self._call = call
 
         def forward(self, given: torch.Tensor) -> torch.Tensor:
-            return self._call(given)
+            features: torch.Tensor = self._call(given)
+            return features
 
     torch.manual_seed(0)
     model = build_model(ARCHITECTURE).eval()
@@ -334,12 +335,15 @@ def write_model(work: Path) -> None:
     shutil.copy(Path(open_clip.__file__).with_name("bpe_simple_vocab_16e6.txt.gz"), folder / "tokenizer")
     torch.backends.mha.set_fastpath_enabled(False)  # its operator has no counterpart in graphs
     examples = {
-        "visual": (model.encode_image, torch.zeros(2, 3, 256, 256)),
-        "textual": (model.encode_text, open_clip.tokenize(["a red boat", "a dog"])),
+        "visual": ("encode_image", torch.zeros(2, 3, 256, 256)),
+        "textual": ("encode_text", open_clip.tokenize(["a red boat", "a dog"])),
     }
     for name, (call, given) in examples.items():
         write_graph(
-            Whole(call), {"input": given}, {"input": {0: "n"}}, folder / _RCLIP_FOLDER / f"{name}.onnx"
+            Whole(getattr(model, call)),
+            {"input": given},
+            {"input": {0: "n"}},
+            folder / _RCLIP_FOLDER / f"{name}.onnx",
         )
     (folder / "made").touch()
 
@@ -368,7 +372,8 @@ def served(
         server = psutil.Process(process.pid)
 
         def cpu() -> float:
-            return sum(server.cpu_times()[:2])
+            user, system = server.cpu_times()[:2]
+            return float(user + system)
 
         ready = cpu()
         load = {str(n): asked(ask, n, seconds, cpu) for n in CLIENTS}

@@ -14,6 +14,7 @@ import argparse
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -48,7 +49,7 @@ def _run(cell: Photographs, results: Path, arguments: argparse.Namespace) -> Non
             path = results / f"seed-{seed}.{step}.json"
             if not path.exists():
                 chunk = start["chunks"][step]
-                _write(path, _timed(arguments, lambda s=step, c=chunk, n=seed: teach(cell, s, n, c)))
+                _write(path, _timed(arguments, partial(teach, cell, step, seed, chunk)))
                 write_report(results, arguments.report)
 
 

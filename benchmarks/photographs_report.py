@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 
-from photographs_runs import ENGLISH, KNOWN, NEW, SHOP, STEPS
+from photographs_data import KNOWN, NEW, SHOP
+from photographs_runs import ENGLISH, STEPS
 from real_input_figures import Values, table_of
 
 Cells = Mapping[int, Mapping[str, Values]]

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from photographs_data import DOMAIN, KNOWN, NEW, SHOP, photo_rows, shop_rows, test_captions
@@ -21,6 +22,7 @@ from app.home.workspace import Workspace
 from app.learning import going_live, training, update_cycle
 from app.learning.lessons import choose_strategy
 from ingest.pair import Split
+from model_updates import trainer
 from model_updates.encoder import Encoder
 from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
@@ -116,7 +118,7 @@ def _clocked() -> Iterator[list[float]]:
     What the candidate learns from is read and computed in them, too.
     """
     seconds: list[float] = []
-    own = training.run_update
+    own = trainer.run_update
 
     def timed(*given: Any, **named: Any) -> TrainingReport:
         started = time.process_time()
@@ -124,11 +126,8 @@ def _clocked() -> Iterator[list[float]]:
         seconds.append(round(time.process_time() - started, 1))
         return report
 
-    training.run_update = timed
-    try:
+    with patch.object(training, "run_update", timed):
         yield seconds
-    finally:
-        training.run_update = own
 
 
 def fingerprints(encoder: Encoder) -> dict[str, str]:

@@ -149,7 +149,7 @@ def _uploads(home: str, data: Path, work: Path) -> dict[str, Write]:
     if home == "photo":
         return {
             f"photo-{language}": partial(
-                _rows_upload, lambda tag=language: photo_rows(data, tag, photos=TAUGHT_PHOTOS)
+                _rows_upload, partial(photo_rows, data, language, photos=TAUGHT_PHOTOS)
             )
             for language in ("en", "cs", "hi", "uk")
         }
@@ -175,10 +175,10 @@ def _uploads(home: str, data: Path, work: Path) -> dict[str, Write]:
     }
     for number, keys in enumerate(_neighbours(list(splits), GROWING), start=1):
         uploads[f"lines-{number}"] = partial(
-            _rows_upload, lambda keys=keys: [row for row in names("en", ("line",)) if row.group in keys]
+            _rows_upload, partial(_in_groups, partial(names, "en", ("line",)), keys)
         )
     for style in ("ink", "chalk"):
-        uploads[style] = partial(_scene_upload, lambda style=style: _some_scenes(style), style)
+        uploads[style] = partial(_scene_upload, partial(_some_scenes, style), style)
     for subject in SUBJECTS:
         uploads[f"scene-{subject}"] = partial(
             _scene_upload, partial(_of_subject, subject, STREAM_STYLES), None
@@ -246,12 +246,16 @@ def _painted_uploads(data: Path, made: Path) -> dict[str, Write]:
     names = partial(emoji_rows, data, splits, "en")
     uploads = {KNOWN_CHUNK: of(english, "photo"), "photo-words": of(words, "photo")}
     for style in ("noto", "fluent3d", "line"):
-        uploads[style] = of(lambda style=style: names((style,)), style)
+        uploads[style] = of(partial(names, (style,)), style)
     for number, keys in enumerate(_neighbours(list(splits), 5), start=1):
         uploads[f"fluent3d-{number}"] = of(
-            lambda keys=keys: [row for row in names(("fluent3d",)) if row.group in keys], "fluent3d"
+            partial(_in_groups, partial(names, ("fluent3d",)), keys), "fluent3d"
         )
     return uploads
+
+
+def _in_groups(rows: Callable[[], Sequence[UploadRow]], keys: Collection[str]) -> list[UploadRow]:
+    return [row for row in rows() if row.group in keys]
 
 
 def _tuning_split(key: str) -> str:

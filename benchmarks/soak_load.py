@@ -121,7 +121,9 @@ async def _open(
     port: int, rate: float, seconds: float, *, watched: bool = False
 ) -> tuple[list[Asked], list[Asked]]:
     """Asks so many a second, whatever becomes of them; beside them the health checks twice a second if wanted."""
-    texts, tasks, watching = queries(), [], []
+    texts = queries()
+    tasks: list[asyncio.Task[Asked]] = []
+    watching: list[asyncio.Task[Asked]] = []
     gc.disable()  # among ten thousand requests under way it would stop for .2 s, which would look like the server
     start = time.perf_counter()
     for n in itertools.count():

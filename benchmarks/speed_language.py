@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
+from PIL import Image
 from speed_timing import Measured
 from speed_update import drawn_lesson
 
@@ -141,5 +142,5 @@ def _seconds(call: Callable[[], None]) -> float:
     return time.process_time() - began
 
 
-def _no_picture(image_id: str) -> None:
+def _no_picture(image_id: str) -> Image.Image:
     raise LookupError(f"picture {image_id} was to be known")

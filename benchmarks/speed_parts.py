@@ -55,8 +55,8 @@ def text_query(work: Path, *, vectors: int, rounds: int) -> Measured:
     """Times a text query inside the server against the bare text tower plus the bare FAISS call, as it runs them."""
     weights = _random_weights(work)
     ratios, said = [], []
-    for name, encoder in ((ARCHITECTURE, {"pretrained": str(weights)}), ("perennial-tiny", {})):
-        home = make_home(work / f"query-{name}", vectors, model=name, **encoder)
+    for name, pretrained in ((ARCHITECTURE, str(weights)), ("perennial-tiny", None)):
+        home = make_home(work / f"query-{name}", vectors, model=name, pretrained=pretrained)
         with Workspace.open(Settings(home=home, device="cpu", poll_seconds=3600)) as workspace:
             live, record = going_live.live_release(workspace)
             four = record.manifest.successor(record.id, languages=("en", "de", "fr", "ja"))

@@ -14,8 +14,8 @@ from unittest.mock import patch
 import numpy as np
 import psutil
 from interface_home import make_home
-from peers_bare import asked, queries
-from peers_programs import HITS, asker
+from peers_bare import HITS, asked, queries
+from peers_programs import asker
 from speed_server import server
 from speed_timing import Measured, environment
 

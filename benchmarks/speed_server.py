@@ -152,7 +152,18 @@ def server(
     """Runs a server; yields its process, and a client of it, once it is ready."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [python, "-P", "-m", "perennial", "serve", "--home", home, "--port", str(port), *options]
+    command = [
+        str(python),
+        "-P",
+        "-m",
+        "perennial",
+        "serve",
+        "--home",
+        str(home),
+        "--port",
+        str(port),
+        *options,
+    ]
     with (
         subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as started,
         httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,

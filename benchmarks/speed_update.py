@@ -115,7 +115,7 @@ def _train(
     report = run_update(
         strategy,
         context,
-        lambda: gather(
+        lambda _: gather(
             lesson, (), strategy=strategy, context=context, load_image=pictures.__getitem__, cache=cache
         ),
     )

@@ -72,10 +72,10 @@ def prepared(data: Path, work: Path, photos: int, names: int | None) -> Data:
     rows |= {style: emoji_rows(data, splits, "en", (style,)) for style in STYLES if style != SHAPES}
     rows[SHAPES] = [_filled(row, work / SHAPES) for row in rows["fluent3d"]]
     asked: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for row in read_tsv(data / "flickr8k" / "captions.tsv"):
-        if row["split"] == "test" and row["lang"] in LANGUAGES[PHOTO]:
-            picture = _id(data / "flickr8k" / "images" / row["image"])
-            asked.setdefault((PHOTO, row["lang"]), []).append((picture, row["text"]))
+    for line in read_tsv(data / "flickr8k" / "captions.tsv"):
+        if line["split"] == "test" and line["lang"] in LANGUAGES[PHOTO]:
+            picture = _id(data / "flickr8k" / "images" / line["image"])
+            asked.setdefault((PHOTO, line["lang"]), []).append((picture, line["text"]))
     for language in LANGUAGES["fluent3d"]:
         for row in emoji_rows(data, splits, language, ("fluent3d",)):
             if row.split == "test":
