@@ -35,7 +35,6 @@ _SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/knn-service", "/predict
 _HEAVY = frozenset({"/v1/compare", "/v1/comparisons"}) | QUERY_PATHS - _SEARCHES
 _HEAVY_BYTES = 64 * 1024
 _UPLOADS = ("/v1/items", *UPLOAD_PATHS)
-_UPLOAD_KINDS = frozenset({"upload", "drop"})
 _HEALTH = frozenset({"/metrics", "/version"})
 # What may lie in memory of bodies whose requests wait, of heavy ones and of all others; an upload goes to the disk as
 # it comes. A body has ten seconds and what it takes at a quarter of a megabyte a second.
@@ -48,7 +47,6 @@ def places_by_kind(search: Places) -> dict[str, Places]:
     return {
         "search": search,
         "heavy": Places(at_once=1, waiting=8),
-        "drop": Places(at_once=3, waiting=8),
         "upload": Places(at_once=4, waiting=4),
         "change": Places(at_once=6, waiting=32),
         "page": Places(at_once=8, waiting=64),
@@ -61,8 +59,6 @@ def kind_of(method: str, path: str, length: int) -> str:
     """Returns of which kind a request is, by what it asks for and how many bytes its body has."""
     if path in _HEALTH:
         return "health"
-    if method == "POST" and path == "/gradio_api/upload":  # a picture that somebody asks by
-        return "drop"
     if method == "POST" and path.startswith(_UPLOADS):
         return "upload"
     if method == "POST" and path in _SEARCHES | _HEAVY:
@@ -91,8 +87,8 @@ class Admission:
             return
         length = int(Headers(scope=scope).get("content-length") or 0)
         kind = kind_of(scope["method"], path, length)
-        is_body_read = kind not in _UPLOAD_KINDS and scope["method"] not in SAFE_METHODS
-        waits = None if kind in _UPLOAD_KINDS else partial(_gone, receive)
+        is_body_read = kind != "upload" and scope["method"] not in SAFE_METHODS
+        waits = None if kind == "upload" else partial(_gone, receive)
         kept: list[bytes] = []
         try:
             if is_body_read:
@@ -111,7 +107,7 @@ class Admission:
             return
         finally:
             self._bytes[kind == "heavy"] -= sum(map(len, kept))
-        await self._admit(place, scope, receive if kind in _UPLOAD_KINDS else _again(kept, receive), send)
+        await self._admit(place, scope, receive if kind == "upload" else again(kept, receive), send)
 
     async def _read(self, receive: Receive, kept: list[bytes], kind: str) -> None:
         """Reads the body first: who sends it slowly holds no place meanwhile, and who leaves is seen to leave."""
@@ -144,7 +140,7 @@ async def _gone(receive: Receive) -> None:
         pass
 
 
-def _again(body: list[bytes], receive: Receive) -> Receive:
+def again(body: list[bytes], receive: Receive) -> Receive:
     """Returns what gives the body that was read, and what comes after it."""
     given: list[Message] = [{"type": "http.request", "body": b"".join(body), "more_body": False}]
 

@@ -29,6 +29,7 @@ from app.server.description import DOCUMENT, PAGE, describe
 from app.server.guard import Guard, Rules, SecurityHeaders, refusal
 from app.server.metrics import CONTENT_TYPE
 from app.server.observing import Observer
+from app.server.own_sessions import OwnSessions
 from app.server.places import RETRY_AFTER
 from app.server.routes import desk_router
 from app.server.security import LOOPBACK, Passwords, ProxySignIn
@@ -60,6 +61,7 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     )
     app.state.serving = serving
     _handle_errors(app)
+    app.add_middleware(OwnSessions)
     app.add_middleware(Admission, places=serving.places, turned_away=serving.metrics.turned_away)
     app.add_middleware(Observer, metrics=serving.metrics)
     _protect(app, serving.settings, passwords)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address
@@ -59,19 +60,17 @@ _SEARCHERS_MAY_POST = frozenset(
 )
 _CONTRIBUTORS_MAY_POST = frozenset({"/v1/chunks", "/v1/items"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-# Routes of Gradio that fetch from addresses a caller chooses, or show what others did.
-_FORBIDDEN = (
-    "/gradio_api/file=http",
-    "/gradio_api/file/http",
-    "/gradio_api/proxy=",
-    "/gradio_api/proxy/",
-    "/gradio_api/runs",
+# Gradio has some sixty routes, and a newer one may bring more: some fetch from addresses that a caller chooses, show
+# what others did, or run functions in ways that nothing here needs. These are all that the screens ask for. Files come
+# and go on the teaching page alone, and an address is no file.
+_GRADIO = re.compile(r"(/admin)?/+(gradio_api|login|logout|monitoring)\b.*", re.IGNORECASE | re.DOTALL)
+_ASKED_OF_GRADIO = re.compile(
+    r"(/admin)?/gradio_api/(queue/(join|data)|run/predict|heartbeat/[^/]+|info)"
+    r"|/admin/gradio_api/(upload|upload_progress|file=(?!(?i:https?):).+)"
 )
 _SMALL_BODY_BYTES = 1024**2
 # What is asked, or added, may bring pictures: in base64, or dropped into the box of the search page.
-QUERY_PATHS = frozenset(
-    {*_SEARCHES, "/v1/embed", "/v1/items", "/knn-service", "/predict", "/pictures", "/gradio_api/upload"}
-)
+QUERY_PATHS = frozenset({*_SEARCHES, "/v1/embed", "/v1/items", "/knn-service", "/predict", "/pictures"})
 MOST_QUERY_BYTES = 48 * 1024**2
 UPLOAD_PATHS = ("/v1/chunks", "/v1/packages", "/admin/gradio_api/upload")
 # What multipart wraps around a file.
@@ -171,7 +170,7 @@ class Guard:
                 "unknown_host",
                 f"This server is not called {host[:80]!r}. If it should be, add its address to `origins`.",
             )
-        if path.lower().replace("//", "/").startswith(_with_mounts(_FORBIDDEN)):
+        if _GRADIO.fullmatch(path) and not _ASKED_OF_GRADIO.fullmatch(path):
             return refusal(403, "forbidden_route", "This route is switched off.")
         if method in SAFE_METHODS:
             has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
@@ -280,10 +279,6 @@ def needed_role(method: str, path: str) -> Role:
     if method in SAFE_METHODS or not path.startswith("/v1/") or path in _SEARCHERS_MAY_POST:
         return "searcher"
     return "contributor" if path in _CONTRIBUTORS_MAY_POST else "admin"
-
-
-def _with_mounts(routes: tuple[str, ...]) -> tuple[str, ...]:
-    return (*routes, *(f"/admin{route}" for route in routes))
 
 
 def _host_name(host: str) -> str:

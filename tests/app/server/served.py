@@ -18,6 +18,7 @@ import httpx
 import numpy as np
 import torch
 import uvicorn
+from fastapi import FastAPI
 
 from app.desk.errors import TooBusy
 from app.desk.slices import SliceSummary
@@ -133,6 +134,7 @@ class Served:
     url: str
     settings: Settings
     serving: Serving
+    app: FastAPI
 
     def client(self, **options: Any) -> httpx.Client:
         return httpx.Client(base_url=self.url, timeout=60, **options)
@@ -204,7 +206,7 @@ def served(
         is_beside = with_jobs and settings.jobs == "elsewhere"
         try:
             with _jobs_done(serving) if is_beside else nullcontext():
-                yield Served(url, settings, serving)
+                yield Served(url, settings, serving, app)
         finally:
             server.should_exit = True
             thread.join(timeout=20)

@@ -34,7 +34,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         ("POST", "/v1/compare", 80, "heavy"),
         ("POST", "/v1/chunks", 80, "upload"),
         ("POST", "/v1/items", 80, "upload"),
-        ("POST", "/gradio_api/upload", 80, "drop"),
         ("POST", "/admin/gradio_api/upload", 80, "upload"),
         ("GET", "/v1/chunks", 0, "read"),
         ("POST", "/v1/rollback", 80, "change"),
