@@ -40,7 +40,8 @@ from app.home.workspace import Workspace
 from app.learning import adding, going_live, update_cycle
 from app.query.parts import encode
 from app.query.question import Question
-from app.query.snapshot import Snapshot, ranked
+from app.query.ranking import ranked
+from app.query.snapshot import Snapshot
 from ingest.errors import IngestError
 from ingest.intake import IntakeOptions
 

@@ -24,8 +24,8 @@ from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning import adding, update_cycle
+from app.query.ranking import FIRST
 from app.query.reranking import Reranker
-from app.query.snapshot import FIRST
 from ingest.intake import IntakeOptions
 from ingest.pair import Split
 from model_updates.encoder import Encoder

@@ -39,7 +39,8 @@ from app.home.workspace import Workspace
 from app.learning import going_live
 from app.query.parts import Encoded, encode
 from app.query.question import Question
-from app.query.snapshot import Snapshot, ranked
+from app.query.ranking import ranked
+from app.query.snapshot import Snapshot
 from index.generation import Rows
 from ingest.pair import BASE_LANGUAGE, SliceKey
 from model_updates.language_profiles import base_profiles

@@ -14,7 +14,8 @@ from app.desk.hits import Found, Mode, SearchAnswer, SearchRequest, Sort, Timing
 from app.query import copies, filters
 from app.query.pages import Place, cursor_of, start_of
 from app.query.question import Question
-from app.query.snapshot import MOST_RESULTS, Hit, Snapshot
+from app.query.ranking import MOST_RESULTS, Hit
+from app.query.snapshot import Snapshot
 from ingest.catalog import Catalog
 from ingest.checks import DEFAULT_DOMAIN
 from ingest.pair import ImageId

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from app.query.snapshot import Hit
+from app.query.ranking import Hit
 
 
 def folded(hits: Sequence[Hit], groups: Mapping[str, str]) -> list[Hit]:

@@ -20,8 +20,9 @@ from app.query.grammar import Kind, written
 from app.query.pages import Place, cursor_of, start_of
 from app.query.parts import Encoded, encode
 from app.query.question import Question
+from app.query.ranking import FIRST, MOST_RESULTS, Hit, as_found, moved, ranked, reranked
 from app.query.relevance import FEWEST, Calibration
-from app.query.snapshot import FIRST, MOST_RESULTS, Hit, Snapshot, as_found, moved, ranked, reranked
+from app.query.snapshot import Snapshot
 from app.query.translation import Eta, Etas, fused
 from index.generation import Rows
 from ingest.catalog import Catalog

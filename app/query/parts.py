@@ -17,7 +17,8 @@ from app.desk.errors import BadQuery
 from app.language.detection import Guess, Reading
 from app.query.grammar import Kind, Term, parse
 from app.query.question import QueryPicture
-from app.query.snapshot import Snapshot, Vectors, read_query, words
+from app.query.reading import read_query, words
+from app.query.snapshot import Snapshot, Vectors
 from ingest.errors import BadImage
 from ingest.pair import image_id_of
 from ingest.sentence import phrase

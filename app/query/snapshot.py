@@ -1,4 +1,4 @@
-"""Search: one snapshot of release, encoder and generation, and the queries on it.
+"""One snapshot of release, encoder and generation: what a query is answered from.
 
 A request takes the snapshot once, so that its query encoder and its index always belong together. `LiveSnapshot` loads
 the next one beside the old and swaps with a single assignment.
@@ -10,7 +10,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -18,32 +18,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from app.desk.errors import BadQuery, NoRelease, ReleaseDamaged
+from app.desk.errors import NoRelease, ReleaseDamaged
 from app.desk.health import SkippedCommit
-from app.desk.hits import AUTO, Compared, Found, RankMove, SearchAnswer
-from app.desk.operation import grown
-from app.desk.probes import shown_slices
 from app.desk.troubles import OWN_ERRORS
 from app.home.damage import is_passing
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
-from app.language.detection import UNDETERMINED, Guess, Reading, handicaps, unfamiliar, warm_up
-from app.language.reading import read
+from app.language.detection import warm_up
 from index.generation import Generation, Ids, Rows
-from ingest.captions import normalise_caption, normalise_language
-from ingest.errors import BadCaption, CatalogError
+from ingest.errors import CatalogError
 from ingest.pair import BASE_LANGUAGE
-from ingest.sentence import Sentence, joined, phrase
-from model_updates.errors import NeedsLearning, NoFusion
+from ingest.sentence import phrase
+from model_updates.errors import NeedsLearning
 from model_updates.portable_encoder import PortableEncoder
-from model_updates.readings import NEIGHBOUR, background, fused
 from model_updates.search_encoder import SearchEncoder
 
 if TYPE_CHECKING:
     from app.query.reranking import Reranker
-
-FIRST = 50
-"""Hits that are laid one by one beside a text, where somebody asks for that."""
 
 logger = logging.getLogger(__name__)
 
@@ -52,11 +43,6 @@ _TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 _LOADING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
 _REFUSED_SECONDS = 600.0
-
-MOST_RESULTS = 1000
-# Of each reading of an unsure query at least so many hits are looked at, which most often will do, and at most so many
-# to find what all readings find near.
-SHALLOWEST, DEEPEST = 100, 4096
 
 Vectors = NDArray[np.float32]
 Encode = Callable[[SearchEncoder, str, tuple[str, ...]], Vectors]
@@ -211,125 +197,6 @@ def _reranker(
     return Reranker.of(workspace.open_encoder(record.version), workspace.load_image, generation.routes)
 
 
-@dataclass(slots=True)
-class Hit:
-    """One picture found: cosine of query and picture, and its place from 1.
-
-    Not frozen: a deep page has thousands of hits before it, and frozen ones take three times as long to make.
-
-    Where the query was read in several languages, the likeliest one's are cosines and the others' are levelled with
-    them (see `ranked`). Where hits were re-ranked, `match` is the log-odds that text and picture belong together,
-    and scores need not fall.
-    """
-
-    id: str
-    score: float
-    rank: int
-    match: float | None = None
-    by: tuple[str, ...] = ()  # which halves of a search found it: vectors, captions
-    fused: float | None = None  # what it was ranked by where both were asked
-    copies: tuple[str, ...] = ()  # near-copies of it that were found too and are folded under it
-    parts: tuple[float, ...] = ()  # the cosine of each part of the query, where that was asked
-    relevance: str = ""  # strong, weak or nothing; empty where nobody can say (see `app.query.relevance`)
-
-
-def as_found(hits: Iterable[Hit]) -> tuple[Found, ...]:
-    """Returns hits as answers have them; who knows the catalog adds what is known of the pictures."""
-    return tuple(grown(Found, hit) for hit in hits)
-
-
-def words(query: str) -> str:
-    """Returns a query's text as the encoder reads it.
-
-    Raises:
-        BadQuery: it is empty or not a text.
-    """
-    try:
-        return normalise_caption(query).text
-    except BadCaption as error:
-        if any(0xD800 <= ord(character) <= 0xDFFF for character in query):
-            raise BadQuery("The query is not valid text; send it as UTF-8.") from error
-        raise BadQuery(
-            "There is nothing to look for. Type what the picture shows, such as: two red boats."
-        ) from error
-
-
-def ranked(
-    snapshot: Snapshot,
-    vectors: Vectors,
-    chosen: Sequence[Reading],
-    k: int,
-    allowed: Rows | None = None,
-) -> tuple[Hit, ...]:
-    """Returns the pictures nearest to a query, each with its score by all readings together, best first.
-
-    Args:
-        snapshot: of the request.
-        vectors: (r, dim) float32, the query as each of r readings has it.
-        chosen: the readings.
-        k: how many.
-        allowed: of which rows of the index, all of which may be shown; any that may where None.
-
-    Raises:
-        BadQuery: a vector is not finite.
-    """
-    if not np.isfinite(vectors).all():
-        raise BadQuery("This query could not be encoded; try other words.")
-    generation = snapshot.generation
-    allowed = snapshot.shown if allowed is None else allowed
-    if len(chosen) == 1:
-        scores, ids = generation.search(vectors, k, allowed=allowed)
-        return _hits(zip(ids[0], scores[0].tolist(), strict=False))
-    return _together(generation, vectors, chosen, snapshot.encoder.similarity_scale, k, allowed)
-
-
-def _together(
-    generation: Generation,
-    vectors: Vectors,
-    chosen: Sequence[Reading],
-    scale: float,
-    k: int,
-    allowed: Rows | None,
-) -> tuple[Hit, ...]:
-    """Returns the first k by several readings.
-
-    A reading's search says nothing of pictures that another one found, so those are looked up; and a picture that none
-    found may still be ahead of some by being near in all, so it goes deeper until that cannot be.
-    """
-    lowered = np.asarray(handicaps(chosen, scale), dtype=np.float32)
-    depth = max(k, SHALLOWEST, NEIGHBOUR)
-    while True:
-        scores, ids = generation.search(vectors, depth, allowed=allowed)
-        taken_off = background(scores)
-        taken_off -= taken_off[0]  # the likeliest reading's scores stay its cosines
-        union = list(dict.fromkeys(image_id for row in ids for image_id in row))
-        if not union:
-            return ()
-        found = fused(generation.scores_of(vectors, union) - taken_off[:, None], lowered, scale)
-        # What no reading found is in each of them no nearer than the last that it found.
-        beyond = fused(scores[:, -1:] - taken_off[:, None], lowered, scale)[0]
-        is_all = any(len(row) < depth for row in ids)
-        if is_all or depth >= DEEPEST or (found >= beyond).sum() >= k:
-            ordered = sorted(zip(union, found.tolist(), strict=True), key=lambda hit: (-hit[1], hit[0]))
-            return _hits(ordered[:k])
-        depth *= 4
-
-
-def moved(snapshots: Sequence[Snapshot], answers: Sequence[SearchAnswer]) -> Compared:
-    """Says how pictures moved from the first of two answers to the second."""
-    rank_a, rank_b = ({hit.id: hit.rank for hit in answer.hits} for answer in answers)
-    union = list(dict.fromkeys([*rank_b, *rank_a]))
-    common = len(rank_a.keys() & rank_b.keys())
-    measured = [shown_slices(snapshot.release.manifest.slices) for snapshot in snapshots]
-    return Compared(
-        a=answers[0],
-        b=answers[1],
-        overlap=common / max(1, min(len(rank_a), len(rank_b))),
-        moves=tuple(RankMove(one, rank_a.get(one), rank_b.get(one)) for one in union),
-        slices=dict(zip("ab", measured, strict=True)),
-    )
-
-
 def _hidden(workspace: Workspace, generation: Generation) -> frozenset[str]:
     """Returns the pictures of an index that are none of the gallery; what it holds is not gone through for them."""
     catalog = workspace.catalog
@@ -402,87 +269,3 @@ class LiveSnapshot:
             self._passed(fresh.skipped)
             logger.info("serving release %s (commit %d)", fresh.release.id, fresh.commit)
             return True
-
-
-def read_query(
-    snapshot: Snapshot, text: str, language: str
-) -> tuple[tuple[Reading, ...], tuple[Guess, ...], str]:
-    """Decides which token tables read the query; languages that share a table are read once."""
-    language = AUTO if not language.strip() else language
-    learned = ", ".join(snapshot.languages)
-    if language != AUTO:
-        language = normalise_language(language)
-        told = (Reading(language, 1.0),), ((language, 1.0),)
-        if language in snapshot.languages:
-            return *told, ""
-        known = _readable(snapshot, language)
-        if known:
-            note: str = "" if known in snapshot.languages else _untaught([known])
-            return (Reading(known, 1.0),), ((known, 1.0),), note
-        note = phrase(
-            "{language} is not learned yet; the words are read as they are. Learned: {learned}.",
-            language=language,
-            learned=learned,
-        )
-        return *told, note
-    chosen, guesses = read(text, snapshot.languages, snapshot.encoder)
-    if guesses[0][0] == UNDETERMINED:
-        note = phrase(
-            "This is in none of the learned languages; the words are read as they are. Learned: {learned}.",
-            learned=learned,
-        )
-        return chosen, guesses, note
-    named = [reading.language for reading in chosen]
-    notes: list[str] = []
-    if len(named) > 1:
-        notes = [
-            phrase("unsure between {names}", names=_listed(named)),
-            phrase("both were searched") if len(named) == 2 else phrase("all were searched"),
-        ]
-    untaught = [language for language in named if language not in snapshot.languages]
-    if untaught:
-        return chosen, guesses, joined([_untaught(untaught), joined(notes, "; ")])
-    if unfamiliar(text, guesses, snapshot.encoder.profiles):
-        notes.insert(0, phrase("This may be in none of the learned languages ({learned})", learned=learned))
-    return chosen, guesses, joined(notes, "; ")
-
-
-def _readable(snapshot: Snapshot, language: str) -> str:
-    """Returns the tag under which the encoder reads a language that nobody taught, without a region; "" for none."""
-    tags = (language, language.partition("-")[0])
-    return next((tag for tag in tags if tag in snapshot.encoder.readable), "")
-
-
-def _untaught(languages: Sequence[str]) -> Sentence:
-    return phrase(
-        "Nothing was taught in {languages} here; the words are read with what the encoder already knows.",
-        languages=_listed(languages),
-    )
-
-
-def _listed(names: Sequence[str]) -> Sentence | str:
-    return (
-        phrase("{names} and {last}", names=", ".join(names[:-1]), last=names[-1]) if names[1:] else names[0]
-    )
-
-
-def reranked(snapshot: Snapshot, text: str, language: str, hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Puts the first hits in the order of cosines and matching together; the text is read in its likeliest language."""
-    first = hits[:FIRST]
-    try:
-        if snapshot.reranker is None:
-            raise NoFusion("it has no fusion encoder; `ctp` with fusion=yes teaches one")
-        odds = snapshot.reranker.log_odds(text, language, [hit.id for hit in first])
-    except NoFusion as error:
-        raise BadQuery(
-            f"Release {snapshot.release.id} cannot re-rank: {error}. Or search without."
-        ) from error
-    scale = snapshot.encoder.similarity_scale
-    together = [scale * hit.score + float(match) for hit, match in zip(first, odds, strict=True)]
-    order = sorted(range(len(first)), key=lambda n: (-together[n], first[n].rank))
-    moved = [replace(first[n], rank=rank, match=float(odds[n])) for rank, n in enumerate(order, start=1)]
-    return (*moved, *hits[FIRST:])
-
-
-def _hits(ordered: Iterable[tuple[str, float]]) -> tuple[Hit, ...]:
-    return tuple(Hit(image_id, score, rank) for rank, (image_id, score) in enumerate(ordered, start=1))

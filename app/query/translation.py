@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from app.desk.errors import BadQuery
 from app.query.parts import Encoded, sample_ids
-from app.query.snapshot import Snapshot, words
+from app.query.reading import words
+from app.query.snapshot import Snapshot
 from index.feature_store import FeatureStore
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE, Split

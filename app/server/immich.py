@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from app.desk.errors import BadQuery
 from app.desk.hits import AUTO, Embedded
 from app.desk.troubles import OWN_ERRORS, trouble_of
-from app.query.snapshot import read_query
+from app.query.reading import read_query
 from app.server.api_context import AnyDesk
 from app.server.served import Served
 

@@ -21,8 +21,9 @@ from app.learning import going_live, update_cycle
 from app.query import reranking
 from app.query.finder import Finder
 from app.query.question import Question
+from app.query.ranking import FIRST
 from app.query.reranking import Reranker
-from app.query.snapshot import FIRST, Snapshot
+from app.query.snapshot import Snapshot
 from model_updates.encoder import Encoder
 from model_updates.errors import NoFusion
 from model_updates.fusion.encoder import fusion_of, new_fusion, towers_digest

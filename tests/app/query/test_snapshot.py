@@ -28,7 +28,9 @@ from app.learning.mending import mend
 from app.query.finder import Finder
 from app.query.parts import encode
 from app.query.question import Question
-from app.query.snapshot import SHALLOWEST, LiveSnapshot, Snapshot, ranked, read_query
+from app.query.ranking import SHALLOWEST, ranked
+from app.query.reading import read_query
+from app.query.snapshot import LiveSnapshot, Snapshot
 from index.generation import load_generation
 from index.segment import forget_held
 from index.writing import write_generation
