@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the simulators of tests/ are used here
@@ -24,8 +24,8 @@ from soak_kills import power_cuts, random_kills
 from soak_load import overload
 from soak_space import full_disk
 from soak_suites import suite
+from soak_swaps import swaps_under_load
 from speed import machine, measured_tables
-from speed_swaps import swaps_under_load
 from speed_timing import ROOT, Measured
 
 KEPT = ROOT / "benchmarks" / "results" / "reliability.json"
@@ -45,7 +45,7 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
         "kills": lambda: random_kills(folder, kills=1000 // few),
         "power": lambda: power_cuts(folder, states=5000 // few),
         "space": lambda: full_disk(folder, alignments=max(20 // few, 3)),
-        "swaps": lambda: _called("P5", swaps_under_load(folder, swaps=100 // few, rate=20.0)),
+        "swaps": lambda: swaps_under_load(folder, swaps=100 // few, rate=20.0, pause=3.0),
         "overload": lambda: overload(folder, pictures=2000 // few, times=5.0, seconds=20.0 / few + 3),
         "inputs": lambda: suite(
             "P7: bad files and bad questions",
@@ -62,10 +62,6 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
             "tests/app/server/test_admission.py",
         ),
     }
-
-
-def _called(promise: str, measured: Measured) -> Measured:
-    return replace(measured, what=f"{promise}: {measured.what}")
 
 
 def main() -> int:

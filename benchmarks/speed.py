@@ -28,7 +28,6 @@ from speed_parts import bulk_embedding, help_seconds, text_query
 from speed_processes import large_gallery, more_processes
 from speed_segments import fifty_more
 from speed_server import searching
-from speed_swaps import swaps_under_load
 from speed_timing import ROOT, Measured
 from speed_update import text_only_update
 
@@ -44,7 +43,6 @@ PARTS = (
     "bulk",
     "update",
     "language",
-    "swaps",
     "segments",
     "help",
     "rescan",
@@ -92,7 +90,6 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
         "bulk": lambda: bulk_embedding(pictures=256 // (4 if quick else 1), rounds=1 if quick else 3),
         "update": lambda: text_only_update(pairs=1024 // (4 if quick else 1)),
         "language": lambda: taught_language(pairs=1000 // few, rounds=1 if quick else 3),
-        "swaps": lambda: swaps_under_load(folder, swaps=50 // few, rate=20.0),
         "segments": lambda: fifty_more(
             folder, vectors=(1_000,) if quick else (10_000, 100_000, 1_000_000), rounds=5 // few or 1
         ),
