@@ -125,7 +125,7 @@ pins = sa.Table(
     sa.Column("image_id", sa.String(64), nullable=False),
 )
 
-_FULL_TEXT = (
+FULL_TEXT = (
     "CREATE VIRTUAL TABLE captions_text USING fts5("
     "text, content='captions', content_rowid='seq', tokenize='unicode61 remove_diacritics 2')",
     "CREATE TRIGGER captions_inserted AFTER INSERT ON captions BEGIN "
@@ -133,7 +133,7 @@ _FULL_TEXT = (
     "CREATE TRIGGER captions_deleted AFTER DELETE ON captions BEGIN "
     "INSERT INTO captions_text(captions_text, rowid, text) VALUES ('delete', old.seq, old.text); END",
 )
-
+"""The index of words and its triggers; no catalog has other triggers, views or virtual tables."""
 
 _NO_ROOM = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_WRITE)
 
@@ -302,7 +302,7 @@ def _create(engine: sa.Engine) -> int:
         if found:  # another process made the tables while this one waited for the lock
             return found
         metadata.create_all(connection, checkfirst=False)
-        for statement in _FULL_TEXT:
+        for statement in FULL_TEXT:
             connection.exec_driver_sql(statement)
         connection.exec_driver_sql(f"PRAGMA user_version={SCHEMA}")
     return SCHEMA

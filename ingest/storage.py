@@ -15,6 +15,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -246,6 +247,14 @@ class Store:
 
         return sum(self._write(partial(delete, part=part), 0) for part in parts)
 
+    @contextmanager
+    def held(self) -> Iterator[HeldStore]:
+        """Holds the store as it is now while a block reads it; what others replace meanwhile makes the file grow."""
+        environment = self._check_process()
+        self._read(lambda _: None)  # takes the size that another process gave the file
+        with environment.begin(db=self._data) as transaction:
+            yield HeldStore(self, environment, transaction)
+
     def _put(self, batch: dict[bytes, bytes], size: int) -> int:
         def put(transaction: lmdb.Transaction) -> int:
             written = 0
@@ -359,6 +368,32 @@ class Store:
         if isinstance(error, (*damaged, lmdb.VersionMismatchError)):
             return StoreDamaged(f"{self.path} cannot be read as a store ({text}). Restore it from a backup.")
         return StoreError(f"{self.path}: {text}")
+
+
+class HeldStore:
+    """A store as it was at one moment; get one with `Store.held`."""
+
+    def __init__(self, store: Store, environment: lmdb.Environment, transaction: lmdb.Transaction) -> None:
+        self._store, self._environment, self._transaction = store, environment, transaction
+
+    def is_newest(self) -> bool:
+        """Whether nobody has written to the store since."""
+        return bool(self._environment.info()["last_txnid"] == self._transaction.id())
+
+    def has(self, key: bytes) -> bool:
+        """Whether a key is there; its payload is not read."""
+        with self._transaction.cursor() as cursor:
+            return bool(cursor.set_key(key))
+
+    def records(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """Yields each key with its payload, None where that does not match its checksum."""
+        with self._transaction.cursor() as cursor:
+            for key, value in ((bytes(one), bytes(other)) for one, other in cursor):
+                try:
+                    yield key, _unwrap(key, value, self._store.path)
+                except StoreDamaged as error:
+                    logger.warning("%s", error)
+                    yield key, None
 
 
 def _copied(value: bytes | memoryview | None) -> bytes | None:

@@ -39,7 +39,9 @@ logger = logging.getLogger(__name__)
 _STOPPED = "Interrupted; nothing live has changed. The same command again finishes what was begun."
 _HELP = 60  # letters of a verb's line of help, which stay on one line of a terminal
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
-_ON_A_HOME = frozenset({"init", "serve", "work", "account", "demo", "bench", "open", "watch"})
+_ON_A_HOME = frozenset(
+    {"init", "serve", "work", "account", "demo", "bench", "open", "watch", "backup", "restore"}
+)
 
 
 class _Edge(TyperGroup):
@@ -191,7 +193,14 @@ _VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
         releasing.import_,
     ),
     "Server": (homes.serve, homes.work, homes.account, homes.mcp),
-    "Upkeep": (upkeep.status, upkeep.index, upkeep.doctor, upkeep.repair),
+    "Upkeep": (
+        upkeep.status,
+        upkeep.index,
+        upkeep.doctor,
+        upkeep.repair,
+        upkeep.backup,
+        upkeep.restore,
+    ),
 }
 for verb in chain.from_iterable(_VERBS.values()):
     app.command(_name(verb))(verb)

@@ -1,4 +1,4 @@
-"""Verbs that look after a home or a server: status, index, doctor."""
+"""Verbs that look after a home or a server: status, index, doctor, repair, backup, restore."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from app.commands.options import ProbesOption, argument, option
-from app.commands.terminal import JsonOption, require_place, show, staged, watched
+from app.commands.terminal import HomeOption, JsonOption, require_place, settings_for, show, staged, watched
 from app.commands.verb import Shown, verb
 from app.desk.errors import JobFailed
 from app.words.messages import size, slices_table, table
@@ -178,3 +178,60 @@ def repair(
     if done.state != "succeeded":
         raise JobFailed(done)
     return done.result, done.result["sentence"]
+
+
+def backup(
+    to: Annotated[Path, argument("A folder, best on another disk; each backup is a folder in it.", "TO")],
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Write all of a home into a folder.
+
+    A server of it, updates and uploads go on meanwhile. What an earlier backup there has is not written again.
+    """
+    settings = settings_for(home)
+    from app.home.backup import write_backup
+    from app.home.folder import Home
+
+    with staged(is_json=is_json) as tell:
+        done = write_backup(Home.open(settings.home), to, tell)
+    lost = [f"{done.damaged} records of its stores are damaged and not in it; see `perennial doctor`."]
+    show(
+        is_json,
+        done,
+        f"{done.path} holds everything; {done.release} is live in it. {size(done.bytes)}, of which "
+        f"{size(done.new_bytes)} are new.",
+        *(lost if done.damaged else []),
+        *([f"The password file is not in it: {settings.password_file}"] if settings.password_file else []),
+        f"There: `perennial restore {done.path.name} --sha256 {done.sha256} --home NEW`",
+    )
+
+
+def restore(
+    source: Annotated[
+        Path, argument("What `backup` wrote, or the folder that holds several: the newest.", "FROM")
+    ],
+    sha256: Annotated[
+        str | None, option("--sha256", says="What writing it showed; then not one byte was exchanged.")
+    ] = None,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Make a home of a backup.
+
+    Every byte is compared with its checksum, and what is live is tried. A home that is there is not touched.
+    """
+    settings = settings_for(home)
+    from app.home.folder import home_option
+    from app.learning.restoring import restore as made_of
+
+    with staged(is_json=is_json) as tell:
+        done = made_of(settings, source, sha256=sha256, tell=tell)
+    jobs = f"Jobs that had not ended, and do not go on: {', '.join(done.ended_jobs)}."
+    show(
+        is_json,
+        done,
+        f"{done.home} is as the home was at {done.written}; {done.release} is live ({size(done.bytes)}).",
+        *([jobs] if done.ended_jobs else []),
+        f"Next: `perennial doctor{home_option(done.home)}`, then `perennial serve{home_option(done.home)}`.",
+    )

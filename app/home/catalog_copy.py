@@ -67,7 +67,7 @@ def keep_copy(home: Home, *, at_once: bool = False) -> bool:
 def _copy(home: Home, fresh: Path, started: float) -> None:
     files = FileSystem()
     fresh.unlink(missing_ok=True)
-    with closing(_reading(home.catalog)) as source:
+    with closing(reading(home.catalog)) as source:
         source.execute("VACUUM INTO ?", [str(fresh)])
     why = damage_of(fresh)
     if not why and _has_chunks(home.catalog_copy) and not _has_chunks(fresh):
@@ -82,13 +82,14 @@ def _copy(home: Home, fresh: Path, started: float) -> None:
 
 def _has_chunks(catalog: Path) -> bool:
     try:
-        with closing(_reading(catalog)) as opened:
+        with closing(reading(catalog)) as opened:
             return opened.execute("SELECT 1 FROM chunks LIMIT 1").fetchone() is not None
     except sqlite3.Error:
         return False
 
 
-def _reading(catalog: Path) -> sqlite3.Connection:
+def reading(catalog: Path) -> sqlite3.Connection:
+    """Connects to a catalog to read it; nothing is made where there is none."""
     return sqlite3.connect(f"{catalog.resolve().as_uri()}?mode=ro", uri=True)
 
 
@@ -113,7 +114,7 @@ def damage_of(catalog: Path) -> str:
     if not catalog.exists() or not catalog.stat().st_size:
         return phrase("it is empty")
     try:
-        with closing(_reading(catalog)) as opened:
+        with closing(reading(catalog)) as opened:
             said = [str(row[0]) for row in opened.execute("PRAGMA quick_check(1)")]
             if said == ["ok"]:
                 return "" if opened.execute("PRAGMA user_version").fetchone()[0] else phrase("it is empty")
@@ -252,7 +253,7 @@ def _readable(catalog: Path) -> _Lost:
     unread = []
     if not catalog.exists():
         return _Lost()
-    with closing(_reading(catalog)) as opened:
+    with closing(reading(catalog)) as opened:
 
         def rows(query: str) -> dict[str, str]:
             found: dict[str, str] = {}

@@ -40,7 +40,7 @@ def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, A
     described = {
         name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for name, path in files.items()
     }
-    encoded = _encode({**facts, "format": FORMAT, "files": described})
+    encoded = sealed({**facts, "format": FORMAT, "files": described})
     fresh = temporary(target)
     disk = FileSystem()
     try:
@@ -133,11 +133,8 @@ def _manifest(archive: zipfile.ZipFile, source: Path) -> dict[str, Any]:
     if archive.getinfo(MANIFEST).file_size > _MANIFEST_BYTES:
         raise _refused(source, "its manifest is too large")
     data = archive.read(MANIFEST)
-    try:
-        facts = json.loads(data)
-    except (ValueError, RecursionError):
-        facts = None
-    if not isinstance(facts, dict) or not isinstance(facts.get("files"), dict) or _encode(facts) != data:
+    facts = unsealed(data)
+    if facts is None:
         raise _refused(source, "its manifest fails its own checksum")
     if facts.get("format") != FORMAT:
         raise NewerFormat(
@@ -156,11 +153,22 @@ def _copied(archive: zipfile.ZipFile, name: str, place: Path) -> dict[str, Any]:
     return {"bytes": size, "sha256": digest.hexdigest()}
 
 
-def _encode(facts: Mapping[str, Any]) -> bytes:
+def sealed(facts: Mapping[str, Any]) -> bytes:
+    """Returns a manifest as JSON, with its own checksum in it; the same facts make the same bytes."""
     rest = {key: value for key, value in facts.items() if key != "checksum"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
     complete = rest | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
     return (json.dumps(complete, indent=2, sort_keys=True) + "\n").encode()
+
+
+def unsealed(data: bytes) -> dict[str, Any] | None:
+    """Returns what a manifest says that lists files; None where it is not as `sealed` wrote it."""
+    try:
+        facts = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    is_ours = isinstance(facts, dict) and isinstance(facts.get("files"), dict) and sealed(facts) == data
+    return facts if is_ours else None
 
 
 def _refused(source: Path, why: str) -> PackageDamaged:

@@ -172,6 +172,16 @@ def _read(settings_cls: type[BaseSettings], file: Path) -> TomlConfigSettingsSou
         raise UsageProblem(f"The settings in {file} cannot be read: {error}.") from error
 
 
+def settings_file(home: Path) -> Path | None:
+    """Returns the strongest file of settings that there is, or the one that a backup brought into a home."""
+    places = (
+        Path(SETTINGS_FILE),
+        _of_user("XDG_CONFIG_HOME", ".config") / SETTINGS_FILE,
+        home / SETTINGS_FILE,
+    )
+    return next((place for place in places if place.is_file()), None)
+
+
 def load_settings(**flags: Any) -> Settings:
     """Reads the settings; of what the command line says, None means that nothing was said.
 

@@ -17,8 +17,8 @@ LARGE = 1 << 30
 
 
 @pytest.fixture
-def full(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A home on a disk in memory without a byte to spare."""
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk in memory."""
     place = tmp_path / "disk"
     place.mkdir()
     mounted = subprocess.run(
@@ -27,12 +27,18 @@ def full(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     if mounted.returncode:
         pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.decode().strip()}")
     try:
-        home = copy_of(small_home(tmp_path_factory), place)
-        page = os.sysconf("SC_PAGE_SIZE")
-        _resize(place, shutil.disk_usage(place).used // page * page)
-        yield home
+        yield place
     finally:
         subprocess.run(["umount", "--lazy", place], check=True)
+
+
+@pytest.fixture
+def full(disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home on a disk without a byte to spare."""
+    home = copy_of(small_home(tmp_path_factory), disk)
+    page = os.sysconf("SC_PAGE_SIZE")
+    _resize(disk, shutil.disk_usage(disk).used // page * page)
+    return home
 
 
 def _resize(place: Path, size: int) -> None:
@@ -57,3 +63,16 @@ def test_a_home_on_a_full_disk_is_searched_and_goes_on_with_room(full: Path, tmp
     assert _run("search", "a red boat", home=full).returncode == 0
     _resize(full.parent, LARGE)
     assert _run("add", str(chunk), home=full).returncode == 0
+
+
+@pytest.mark.parametrize("size", [200_000, 2_000_000, 12_000_000])
+def test_a_backup_that_does_not_fit_is_a_sentence_and_leaves_nothing(
+    disk: Path, tmp_path_factory: pytest.TempPathFactory, size: int
+) -> None:
+    _resize(disk, size)
+    refused = _run("backup", str(disk / "to"), home=small_home(tmp_path_factory))
+    assert refused.returncode == 1, refused.stdout
+    assert "Free some space" in refused.stderr
+    assert "unexpected" not in refused.stderr
+    assert [path.name for path in (disk / "to").glob("[!.]*")] == []
+    assert list((disk / "to").glob(".part-*")) == []

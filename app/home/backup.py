@@ -1,0 +1,398 @@
+"""A backup of a whole home, written while others search it, add to it, teach it and prune it.
+
+One folder a backup, with a manifest that names size and sha256 of every file; it gets its name last, so that what has
+one is whole. Nobody is kept waiting, and still everything in it belongs together:
+
+- What is published is held by second names first, on the home's own disk, where pruning takes away the first ones
+  alone: the commits, then the releases, then their folders, then which releases were pruned. So a release that a
+  commit names is there, with its folders or with the mark that says why not.
+- Then the catalog and the pictures are held as they are at one moment. Intake stores pictures before it names them, so
+  the catalog names none that is not there, and no release one that the catalog does not know.
+- Uploads that wait for their job are held before the catalog and again after it.
+
+What an earlier backup in the same place has is not written again: files whose names come from their content get a
+second name, and of pictures and features a pack holds those that no earlier one has. A pack of which something was
+removed since is not taken over: what was removed for good is in no later backup.
+
+Left out is what is made again (indexes of captions, the catalog's copy), what belongs to one machine (the password
+file, locks, logs), and work that was not done: checkpoints of updates, and candidates that no release names.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from app import DISTRIBUTION
+from app.desk.errors import HomeDamaged, UsageProblem
+from app.desk.jobs import Stage
+from app.home import lock
+from app.home.catalog_copy import damage_of, reading
+from app.home.commits import now
+from app.home.durable import FileSystem, explaining_full_disk, is_full, publish_folder
+from app.home.folder import Home
+from app.home.package import sealed, unsealed
+from app.home.packs import keys_of, write_pack
+from app.home.settings import SETTINGS_FILE, settings_file
+from app.home.store import ReleaseStore
+from ingest.catalog import Catalog
+from ingest.records import FINAL_STATES
+from ingest.storage import HeldStore, Store
+from model_updates.version_files import SOUND
+
+MANIFEST = "backup.json"
+FORMAT = 1
+PACKS = ("blobs", "features")
+"""The stores whose records a backup has in packs: pictures, and what encoders saw in them."""
+WITH_UPLOAD = ("ingest", "import")
+"""The kinds of jobs that wait with a file of their own."""
+_PREFIX = "perennial-"
+_PART = ".part-"
+_NAMED_BY_CONTENT = ("versions/", "generations/", "releases/")
+_TRIES = 5
+Tell = Callable[[Stage], None]
+
+
+@dataclass(frozen=True)
+class Backup:
+    """A backup that lies somewhere."""
+
+    folder: Path
+    facts: Mapping[str, Any]  # what its manifest says
+    sha256: str  # of the manifest
+
+    @property
+    def files(self) -> dict[str, dict[str, Any]]:
+        """Size and sha256 by name."""
+        found: dict[str, dict[str, Any]] = self.facts["files"]
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """How large its files are together."""
+        return sum(int(one["bytes"]) for one in self.files.values())
+
+
+@dataclass(frozen=True)
+class BackupWritten:
+    """What `write_backup` wrote."""
+
+    path: Path  # the backup's folder
+    release: str  # what is live in it
+    bytes: int  # of all its files
+    new_bytes: int  # of those that no earlier backup in the same place has
+    damaged: int  # records of pictures and features that could not be read, and are not in it
+    sha256: str  # of its manifest, which vouches for every file
+
+
+def write_backup(home: Home, to: Path, tell: Tell) -> BackupWritten:
+    """Writes a backup of a home into a new folder below `to`, which is made where it is missing.
+
+    Raises:
+        UsageProblem: the place is in the home, or the folder above it is not there.
+        UpdateRunning: another backup is being written there.
+        HomeDamaged: the catalog is damaged, or a file has gone; `doctor` says more.
+        NoSpace: the disk is full. Of what was begun nothing stays.
+    """
+    home.require_stores()
+    if to.resolve().is_relative_to(home.root.resolve()):
+        raise UsageProblem(f"{to} is in the home; name a place outside, best on another disk.")
+    if not to.absolute().parent.is_dir():
+        raise UsageProblem(f"{to} lies in no folder that exists; name another place.")
+    to.mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        stack.enter_context(lock.hold(to / ".lock", "writing a backup"))
+        for left in to.glob(f"{_PART}*"):
+            shutil.rmtree(left)
+        # Or `repair` might replace the catalog meanwhile.
+        stack.enter_context(lock.briefly(home.catalog_lock, alone=False))
+        pinned, part = home.staging / f"backup-{uuid.uuid4().hex}", to / f"{_PART}{uuid.uuid4().hex}"
+        for folder in (pinned, part):
+            stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        Catalog.open(home.catalog).close()  # brings one of an earlier release up to date
+        with explaining_full_disk(to, "writing a backup"):
+            return _Writing(home, to, pinned, part, tell).written()
+
+
+def newest(place: Path) -> Backup | None:
+    """Returns the newest backup below a folder; one whose manifest cannot be read is passed over."""
+    for folder in sorted(place.glob(f"{_PREFIX}*"), reverse=True):
+        found = read_manifest(folder)
+        if found is not None:
+            return found
+    return None
+
+
+def read_manifest(folder: Path) -> Backup | None:
+    """Returns the backup that a folder holds; None where it has no manifest that is as it was written."""
+    try:
+        data = (folder / MANIFEST).read_bytes()
+    except OSError:
+        return None
+    facts = unsealed(data)
+    return None if facts is None else Backup(folder, facts, hashlib.sha256(data).hexdigest())
+
+
+@dataclass
+class _Writing:
+    home: Home
+    to: Path
+    pinned: Path  # second names of what is published, on the home's disk
+    part: Path  # what becomes the backup
+    tell: Tell
+    before: Backup | None = None
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    new_bytes: int = 0
+    damaged: int = 0
+    _twins: dict[tuple[int, int], str] = field(default_factory=dict)
+
+    def written(self) -> BackupWritten:
+        self.before = newest(self.to)
+        self.part.mkdir()
+        self.tell(Stage("hold", "holding what is published"))
+        self._pin()
+        self._pin_uploads()
+        with _at_one_moment(self.home) as (catalog, blobs):
+            self.tell(Stage("catalog", "copying the catalog"))
+            unfinished = self._copy_catalog(catalog)
+            self._pin_uploads()
+            named = partial(_is_named, catalog)
+            self._pack("blobs", blobs, "copying pictures", named)
+        if (self.home.features / "data.mdb").exists():
+            with Store.open(self.home.features, read_only=True) as store, store.held() as features:
+                self._pack("features", features, "copying features", lambda _: True)
+        self.tell(Stage("releases", "copying releases"))
+        for path in sorted(path for path in self.pinned.rglob("*") if path.is_file()):
+            name = path.relative_to(self.pinned).as_posix()
+            if not name.startswith("staging/") or name.split("/")[1] in unfinished:
+                self._add(path, name)
+        self._add(self.home.format_file, "FORMAT")
+        settings = settings_file(self.home.root)
+        if settings is not None:
+            self._add(settings, SETTINGS_FILE)
+        return self._published()
+
+    def _published(self) -> BackupWritten:
+        live = ReleaseStore(Home(self.pinned)).standing().commit
+        facts = {
+            "format": FORMAT,
+            "program": metadata.version(DISTRIBUTION),
+            "written": now(),
+            "release": live.release if live else "",
+            "commit": live.number if live else 0,
+            "files": self.files,
+        }
+        data = sealed(facts)
+        (self.part / MANIFEST).write_bytes(data)
+        backup = Backup(self.to / _name(self.to), facts, hashlib.sha256(data).hexdigest())
+        publish_folder(FileSystem(), self.part, backup.folder, "backup")
+        return BackupWritten(
+            backup.folder, str(facts["release"]), backup.bytes, self.new_bytes, self.damaged, backup.sha256
+        )
+
+    def _pin(self) -> None:
+        for left in reversed(range(_TRIES)):
+            self.pinned.mkdir()
+            try:
+                self._pin_once()
+                return
+            except FileNotFoundError:  # pruned in this moment
+                shutil.rmtree(self.pinned)
+                if not left:
+                    raise
+
+    def _pin_once(self) -> None:
+        home, held = self.home, Home(self.pinned)
+        for folder in (
+            home.commits,
+            home.releases,
+            home.generations,
+            home.versions,
+            home.graphs,
+            home.pruned,
+        ):
+            (self.pinned / folder.name).mkdir()
+            for path in sorted(folder.rglob("*")) if folder.is_dir() else ():
+                inner = path.relative_to(folder)
+                if inner.name == SOUND or any(name.startswith(".") for name in inner.parts):
+                    continue
+                target = self.pinned / folder.name / inner
+                if path.is_dir():
+                    target.mkdir()
+                else:
+                    os.link(path, target)
+        for unneeded in ReleaseStore(held).unneeded():
+            shutil.rmtree(unneeded)
+        for graphs in held.graphs.iterdir():
+            if not (held.versions / graphs.name).is_dir():
+                shutil.rmtree(graphs)
+
+    def _pin_uploads(self) -> None:
+        with closing(reading(self.home.catalog)) as catalog:
+            jobs = _unfinished(catalog)
+        for job, source in jobs.items():
+            if source is None or (self.pinned / "staging" / job / source).exists():
+                continue
+            (self.pinned / "staging" / job).mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(self.home.staging / job / source, self.pinned / "staging" / job / source)
+            except FileNotFoundError:  # it is not there yet, or taken in by now
+                continue
+
+    def _copy_catalog(self, catalog: sqlite3.Connection) -> Mapping[str, str | None]:
+        copy = self.part / "catalog.sqlite"
+        try:
+            with closing(sqlite3.connect(copy)) as target:
+                catalog.backup(target)
+                target.execute("PRAGMA journal_mode=DELETE")  # one file, whole by itself
+                unfinished = _unfinished(target)
+        except sqlite3.DatabaseError as error:
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            if code == sqlite3.SQLITE_FULL:
+                raise OSError(errno.ENOSPC, str(error)) from error
+            if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                raise HomeDamaged(_damaged_catalog(error)) from error
+            raise
+        why = damage_of(copy)
+        if why:
+            raise HomeDamaged(_damaged_catalog(why))
+        self._enter("catalog.sqlite", copy)
+        return unfinished
+
+    def _pack(self, kind: str, held: HeldStore, said: str, wants: Callable[[bytes], bool]) -> None:
+        """Takes the packs over of which everything is still wanted, and writes one of what they have not."""
+        known: set[bytes] = set()
+        packs = [name for name in self.before.files if name.startswith(f"{kind}-")] if self.before else []
+        for name in packs:
+            keys = self._keys(name)
+            if all(held.has(key) and wants(key) for key in keys) and self._take_over(name):
+                known.update(keys)
+
+        def fresh() -> Iterator[tuple[bytes, bytes]]:
+            for count, (key, payload) in enumerate(held.records()):
+                if count % 1000 == 0:
+                    self.tell(Stage(kind, said, details={"done": count}))
+                if key in known or not wants(key):
+                    continue
+                if payload is None:
+                    self.damaged += 1
+                    continue
+                yield key, payload
+
+        highest = max((int(name[len(kind) + 1 : -5]) for name in packs), default=0)
+        name = f"{kind}-{highest + 1:05d}.pack"
+        if write_pack(self.part / name, fresh()):
+            self._enter(name, self.part / name)
+
+    def _keys(self, pack: str) -> list[bytes]:
+        if self.before is None:
+            return []
+        try:
+            return list(keys_of(self.before.folder / pack))
+        except (OSError, ValueError):  # it is damaged: what it had is written again
+            return [b"none"]
+
+    def _add(self, source: Path, name: str) -> None:
+        """Copies a file that never changes, or gives it a second name where that is possible."""
+        if name.startswith(_NAMED_BY_CONTENT) and self._take_over(name, source.stat().st_size):
+            return
+        target = self.part / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        facts = source.stat()
+        twin = self._twins.setdefault((facts.st_dev, facts.st_ino), name)
+        if twin != name and _is_linked(self.part / twin, target):
+            self.files[name] = self.files[twin]
+            return
+        if name == SETTINGS_FILE or not _is_linked(source, target):
+            shutil.copyfile(source, target)
+        self._enter(name, target)
+
+    def _take_over(self, name: str, size: int | None = None) -> bool:
+        """Gives a file of the backup before a second name; says whether there is one of this size."""
+        known = self.before.files.get(name) if self.before else None
+        if self.before is None or known is None or size not in (None, known["bytes"]):
+            return False
+        target = self.part / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not _is_linked(self.before.folder / name, target):
+            return False
+        self.files[name] = known
+        return True
+
+    def _enter(self, name: str, path: Path) -> None:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        size = path.stat().st_size
+        self.files[name] = {"bytes": size, "sha256": digest}
+        self.new_bytes += size
+
+
+@contextmanager
+def _at_one_moment(home: Home) -> Iterator[tuple[sqlite3.Connection, HeldStore]]:
+    """Holds catalog and pictures so that nothing was written to the pictures between the two."""
+    with Store.open(home.blobs, read_only=True) as store, closing(reading(home.catalog)) as catalog:
+        catalog.isolation_level = None
+        while True:
+            with store.held() as blobs:
+                catalog.execute("BEGIN")
+                catalog.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # only now it is held
+                if blobs.is_newest():
+                    yield catalog, blobs
+                    return
+                catalog.execute("ROLLBACK")
+
+
+def _unfinished(catalog: sqlite3.Connection) -> dict[str, str | None]:
+    """Returns the jobs that have not ended, each with the name of the file that it waits with."""
+    marks = ", ".join("?" * len(FINAL_STATES))
+    rows = catalog.execute(
+        f"SELECT seq, kind, arguments FROM jobs WHERE state NOT IN ({marks})", sorted(FINAL_STATES)
+    )
+    return {
+        f"j{seq}": Path(str(json.loads(arguments).get("source", ""))).name or None
+        if kind in WITH_UPLOAD
+        else None
+        for seq, kind, arguments in rows
+    }
+
+
+def _is_named(catalog: sqlite3.Connection, key: bytes) -> bool:
+    """Whether the catalog names the picture of a record; an upload that is being taken in stores before it names."""
+    query = "SELECT EXISTS (SELECT 1 FROM images WHERE id = ?1) OR EXISTS (SELECT 1 FROM aside WHERE image_id = ?1)"
+    return bool(catalog.execute(query, (key[1:].hex(),)).fetchone()[0])
+
+
+def _is_linked(source: Path, target: Path) -> bool:
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError as error:  # another disk, or one without second names
+        if is_full(error):
+            raise
+        return False
+    return True
+
+
+def _name(to: Path) -> str:
+    """Returns the name of a new backup: by time, and after all that there are."""
+    name = f"{_PREFIX}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
+    count = len(list(to.glob(f"{name}*")))
+    return f"{name}-{count + 1}" if count else name
+
+
+def _damaged_catalog(why: object) -> str:
+    return f"The catalog is damaged ({why}). `perennial repair` first; nothing was written."
