@@ -20,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the simulators of tests/ are used here
 
+from soak_guards import GUARDS, guards
 from soak_kills import power_cuts, random_kills
 from soak_load import overload
 from soak_space import full_disk
@@ -61,6 +62,7 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
             "tests/app/server/test_connections.py",
             "tests/app/server/test_admission.py",
         ),
+        "guards": lambda: guards(folder, most=3 if quick else len(GUARDS)),
     }
 
 
