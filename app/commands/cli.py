@@ -40,7 +40,7 @@ _STOPPED = "Interrupted; nothing live has changed. The same command again finish
 _HELP = 60  # letters of a verb's line of help, which stay on one line of a terminal
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _ON_A_HOME = frozenset(
-    {"init", "serve", "work", "account", "demo", "bench", "open", "watch", "backup", "restore"}
+    {"init", "serve", "work", "account", "demo", "bench", "open", "watch", "backup", "restore", "replay"}
 )
 
 
@@ -200,6 +200,7 @@ _VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
         upkeep.repair,
         upkeep.backup,
         upkeep.restore,
+        upkeep.replay,
     ),
 }
 for verb in chain.from_iterable(_VERBS.values()):

@@ -1,7 +1,8 @@
-"""Verbs that look after a home or a server: status, index, doctor, repair, backup, restore."""
+"""Verbs that look after a home or a server: status, index, doctor, repair, backup, restore, replay."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from app.commands.options import ProbesOption, argument, option
+from app.commands.options import ProbesOption, ReleaseArgument, argument, option
 from app.commands.terminal import HomeOption, JsonOption, require_place, settings_for, show, staged, watched
 from app.commands.verb import Shown, verb
 from app.desk.errors import JobFailed
@@ -235,3 +236,22 @@ def restore(
         *([jobs] if done.ended_jobs else []),
         f"Next: `perennial doctor{home_option(done.home)}`, then `perennial serve{home_option(done.home)}`.",
     )
+
+
+def replay(release: ReleaseArgument, home: HomeOption = None, is_json: JsonOption = False) -> None:
+    """Train a release again, and compare.
+
+    From the data, options and seed that are recorded of it. The exit code is 1 where the result is another one; then it
+    says what differs, and in what this machine is not the one of then. Nothing in the home changes.
+    """
+    settings = settings_for(home)
+    from app.home.workspace import Workspace
+    from app.learning.replaying import replay as replayed
+    from app.words.replay import replay_lines
+
+    os.nice(settings.niceness)  # as an update: a server may run beside it
+    with Workspace.open(settings, read_only=True) as workspace, staged(is_json=is_json) as tell:
+        found = replayed(workspace, release, tell)
+    show(is_json, found, *replay_lines(found))
+    if not found.is_identical:
+        raise typer.Exit(1)

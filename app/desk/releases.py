@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -183,6 +183,27 @@ class ReleaseWords:
     def judgement(self, release: str) -> ReleaseWord | None:
         """Returns the newest word that keeps or rejects a release, if any."""
         return next((one for one in self.words if one.release == release and one.said in JUDGEMENTS), None)
+
+
+@dataclass(frozen=True)
+class DifferingTensor:
+    """What a replay made otherwise."""
+
+    name: str  # of a tensor, or of a file
+    most: float | None  # by which two numbers differ; None where they cannot be compared
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A version that was trained again from what is recorded of it, beside the one that there is."""
+
+    release: str  # that has it
+    version: str
+    is_identical: bool  # every file of both, to the bit
+    files: int  # that were compared
+    differing: tuple[DifferingTensor, ...]
+    changed: tuple[str, ...]  # sentences: what is not as it was of the data beside that which was taught
+    environment: Mapping[str, tuple[str, str]]  # what computed, by name: then, and now
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,7 @@ class Workspace:
     blobs: BlobStore
     features: FeatureStore
     releases: ReleaseStore
+    beside: frozenset[str] | None = None  # chunks that may stand beside others, while an update is replayed
     _stores: tuple[Store, ...] = ()
     _using: ExitStack = field(default_factory=ExitStack)  # the catalog: nobody may replace its file
     _versions: OrderedDict[str, Version] = field(default_factory=OrderedDict)

@@ -1,7 +1,7 @@
 """Planning a lesson: which strategy teaches which pairs of a chunk to which release."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app.desk.errors import UsageProblem
@@ -12,6 +12,7 @@ from app.learning.domains import known_domains
 from app.learning.fitting import misfit
 from app.learning.pairs import chunk_pairs
 from app.learning.standing import require_teachable
+from app.learning.yardstick import usable_chunks
 from ingest.pair import BASE_LANGUAGE, SliceKey, Split
 from ingest.sentence import joined, phrase
 from model_updates.errors import StrategyMisfit
@@ -38,6 +39,8 @@ class Lesson:
     # domains of the chunk that the parent's encoder knows (see `domains.known_domains`)
     known_domains: frozenset[str] = frozenset()
     number: int = 1  # of the update in its line, from 1
+    # how many pairs each chunk has whose pairs may stand beside those taught, by its id
+    beside: Mapping[str, int] = field(default_factory=dict)
 
     def again(self, workspace: Workspace) -> Strategy:
         """Returns a fresh strategy as this one was before it taught."""
@@ -77,8 +80,15 @@ def choose_strategy(workspace: Workspace, chunk: str) -> tuple[str, str]:
     return DEFAULT_STRATEGY, phrase("{why}: nothing known can change.", why=joined(brings, "; "))
 
 
-def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) -> Lesson:
+def plan(
+    workspace: Workspace,
+    request: UpdateRequest,
+    record: ReleaseRecord,
+    known: frozenset[str] | None = None,
+) -> Lesson:
     """Collects what an update needs and refuses what cannot work before anything runs.
+
+    `known` are the domains of the chunk that the parent knows, where that was measured before.
 
     Raises:
         UnknownChunk, UnknownStrategy, BadStrategyOption: the sentence names what there is.
@@ -99,7 +109,7 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
         raise StrategyMisfit(reason)
     learned = set(record.manifest.languages)
     everything = chunk_pairs(workspace, chunk, Split.TRAIN, set(chunk.languages))
-    domains = known_domains(workspace, record, everything)
+    domains = known_domains(workspace, record, everything) if known is None else known
     train = tuple(strategy.taught(everything, learned, domains))
     if not train:
         raise UsageProblem(
@@ -124,7 +134,13 @@ def plan(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) ->
         parent=record,
         known_domains=domains,
         number=1 + len(record.manifest.chunks),
+        beside=_beside(workspace),
     )
+
+
+def _beside(workspace: Workspace) -> dict[str, int]:
+    usable = usable_chunks(workspace)
+    return {chunk.id: chunk.pairs for chunk in workspace.catalog.chunks() if chunk.id in usable}
 
 
 def _in_order(record: ReleaseRecord, taught: Mapping[str, int]) -> list[str]:

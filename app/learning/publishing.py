@@ -3,7 +3,7 @@
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from app.desk.jobs import Stage
@@ -14,9 +14,10 @@ from app.home.workspace import Workspace
 from app.learning import gallery
 from app.learning.gallery import PublishedGeneration
 from app.learning.lessons import Lesson
+from app.learning.made import made_of
 from app.learning.outcomes import Tell, UpdateOutcome
 from app.learning.quality import summaries
-from app.learning.training import training_json
+from app.learning.training import device_for, training_json
 from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport
@@ -78,6 +79,7 @@ def publish_candidate(
         "seed": lesson.seed,
         "chunk": lesson.chunk,
         "training": training_json(training),
+        "made": asdict(made_of(lesson, device_for(workspace.settings.device))),
     }
     state = replace(lesson.strategy.carried(), update=lesson.number)
     return publish_version(workspace, candidate, facts, {lesson.strategy.name: state}, record.version)

@@ -14,6 +14,7 @@ from app.learning.pairs import earlier_pairs, known_pairs, reference_pairs
 from ingest.sentence import phrase
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
+from model_updates.features import FeatureCache
 from model_updates.pair_sets import UpdateData
 from model_updates.pairs import TrainingPair
 from model_updates.progress import TrainingProgress
@@ -47,16 +48,18 @@ def trained(
     lesson: Lesson,
     *,
     apart: Collection[str] = (),
+    cache: FeatureCache | None = None,
     checkpoints: Path | None = None,
     gathered: Callable[[int, int], None] | None = None,
     progress: Callable[[TrainingProgress], None] | None = None,
 ) -> tuple[Encoder, TrainingReport]:
     """Trains a copy of a lesson's parent; `gathered` is told (pictures embedded, pictures to embed).
 
-    No caption of the pictures `apart`, by id, is among what it trains beside.
+    No caption of the pictures `apart`, by id, is among what it trains beside. Features are kept in the home's cache, or
+    in the one that is given.
     """
     live = workspace.open_encoder(lesson.parent.version)
-    candidate = live.copy().to(_device(workspace.settings.device))
+    candidate = live.copy().to(device_for(workspace.settings.device))
     context = update_context(
         workspace,
         lesson.parent,
@@ -76,7 +79,7 @@ def trained(
             strategy=lesson.strategy,
             context=context,
             load_image=workspace.load_image,
-            cache=workspace.features,
+            cache=cache or workspace.features,
             progress=gathered,
         )
 
@@ -146,7 +149,8 @@ def _as_stage(step: TrainingProgress) -> Stage:
     )
 
 
-def _device(wanted: str) -> str:
+def device_for(wanted: str) -> str:
+    """Returns the device that a setting names; `auto` takes a CUDA card where there is one."""
     if wanted != "auto":
         return wanted
     import torch

@@ -48,7 +48,15 @@ def own_trusted(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[str
 
 
 def usable_chunks(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[str]:
-    """Returns the ids of the chunks whose pairs may stand beside others: trusted ones, and those nobody objects to."""
+    """Returns the ids of the chunks whose pairs may stand beside others: trusted ones, and those nobody objects to.
+
+    Where an update is replayed those that could then, and what the releases learned.
+    """
+    if workspace.beside is not None:
+        learned = {chunk for release in releases for chunk in release.manifest.chunks}
+        return workspace.beside | {
+            c.id for c in workspace.catalog.chunks() if c.id in learned and c.standing != WITHDRAWN
+        }
     unobjected = {c.id for c in workspace.catalog.chunks() if c.standing in {"new", "accepted"}}
     return trusted_chunks(workspace, *releases) | unobjected
 
