@@ -26,7 +26,8 @@ from app.server import api_jobs, immich, knn_service
 from app.server.admission import Admission
 from app.server.api_jobs import ErrorOut
 from app.server.description import DOCUMENT, PAGE, describe
-from app.server.guard import Guard, Rules, SecurityHeaders, refusal
+from app.server.guard import Guard, Rules, refusal
+from app.server.headers import PagePolicy
 from app.server.metrics import CONTENT_TYPE
 from app.server.observing import Observer
 from app.server.own_sessions import OwnSessions
@@ -112,7 +113,7 @@ def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> N
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "Content-Type"],
     )
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(PagePolicy)
 
 
 def _add_health(app: FastAPI, serving: Serving) -> None:

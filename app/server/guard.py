@@ -15,9 +15,9 @@ from ipaddress import IPv4Network, IPv6Network, ip_address
 from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.desk.errors import TooBusy
 from app.server.places import RETRY_AFTER, Places
@@ -27,30 +27,6 @@ logger = logging.getLogger(__name__)
 
 ACCOUNT_KEY = "perennial.account"
 _IMMICH = Account("immich", "searcher")
-
-# Gradio's pages carry inline scripts and styles; nothing is loaded from elsewhere and only our own pages may frame us.
-CONTENT_POLICY = "; ".join((
-    "default-src 'self'",
-    "script-src 'self' 'unsafe-inline'",
-    "style-src 'self' 'unsafe-inline'",
-    "img-src 'self' data: blob:",
-    "media-src 'self' blob:",
-    "font-src 'self' data:",
-    "connect-src 'self'",
-    "worker-src 'self' blob:",
-    "object-src 'none'",
-    "base-uri 'self'",
-    "form-action 'self'",
-    "frame-ancestors 'self'",
-))  # fmt: skip
-_HEADERS = {
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "SAMEORIGIN",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
-    "Content-Security-Policy": CONTENT_POLICY,
-}
 
 UNGUARDED = frozenset({"/health", "/healthz", "/ready", "/readyz"})
 _OF_IMMICH = frozenset({"/ping", "/predict"})
@@ -75,28 +51,6 @@ MOST_QUERY_BYTES = 48 * 1024**2
 UPLOAD_PATHS = ("/v1/chunks", "/v1/packages", "/admin/gradio_api/upload")
 # What multipart wraps around a file.
 _WRAPPING_BYTES = 64 * 1024
-
-
-class SecurityHeaders:
-    """Adds the headers that tell browsers what not to do."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes the request on and adds the headers to its answer."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in _HEADERS.items():
-                    headers.setdefault(name, value)
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from app.home.settings import Settings
 from app.server.connections import limited, most_connections
+from app.server.headers import SecurityHeaders
 
 READY, CONNECTION = b"r", b"c"
 """What is said on a channel: that its process answers requests, and that a connection comes with this byte."""
@@ -28,7 +29,7 @@ def server_options(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     """Returns how an application is run."""
     is_named = "proxy_addresses" in settings.model_fields_set
     return uvicorn.Config(
-        app,
+        SecurityHeaders(app),
         host=settings.host,
         port=settings.port,
         workers=1,

@@ -139,7 +139,19 @@ def status(client: httpx.Client, one: Asked, **more: Any) -> int:
     address = one.path if "gradio_api" in one.path else f"{one.path}?no-such-field=1"
     body: dict[str, Any] = {} if one.method in {"GET", "HEAD"} else {"json": {"no-such-field": 1}}
     with client.stream(one.method, address, **body, **more) as answer:
+        is_guarded(answer.headers, one)
         return answer.status_code
+
+
+def is_guarded(headers: httpx.Headers, one: Asked) -> None:
+    """Every answer tells browsers not to do what nothing here needs, whoever asks and whatever comes of it."""
+    policy = dict(part.split(" ", 1) for part in headers["content-security-policy"].split("; "))
+    scripts = set(policy["script-src"].split())
+    assert {name for name in scripts if not name.startswith("'sha256-")} == {"'self'"}, one
+    assert (policy["default-src"], policy["frame-ancestors"]) == ("'none'", "'self'"), one
+    assert headers["x-content-type-options"] == "nosniff", one
+    assert headers["referrer-policy"] == "same-origin", one
+    assert "server" not in headers, one
 
 
 def test_every_route_is_for_those_it_is_for_and_for_nobody_else(server: Served) -> None:

@@ -172,14 +172,20 @@ def test_cors_allows_friends_only(server: Served, path: str) -> None:
         assert friend.headers["access-control-allow-origin"] == "https://friend.example"
 
 
-@pytest.mark.parametrize("path", ["/", "/admin/", "/v1/releases", "/healthz", "/v1/nothing", "/theme.css"])
-def test_every_answer_carries_the_security_headers(server: Served, path: str) -> None:
+def test_a_fault_of_ours_is_answered_with_the_security_headers_too(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is answered outside of what stands before requests; `test_every_route` looks at all other answers."""
+
+    def fault() -> str:
+        raise RuntimeError("a mistake")
+
+    monkeypatch.setattr(server.serving.metrics, "text", fault)
     with server.client(auth=ADMIN) as client:
-        headers = client.get(path).headers
-    assert headers["x-content-type-options"] == "nosniff"
-    assert "frame-ancestors 'self'" in headers["content-security-policy"]
-    assert headers["referrer-policy"] == "same-origin"
-    assert "server" not in headers
+        answer = client.get("/metrics")
+    assert (answer.status_code, answer.json()["code"]) == (500, "internal_error")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
 
 
 def test_a_large_request_is_refused_before_it_is_read(server: Served) -> None:

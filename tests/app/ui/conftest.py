@@ -117,6 +117,11 @@ def page(context: Any) -> Iterator[Page]:
     """A page of a person who was never here."""
     page = context.new_page()
     outside: list[str] = []
+    forbidden: list[str] = []
+    page.on(
+        "console",
+        lambda said: forbidden.append(said.text) if "Content Security Policy" in said.text else None,
+    )
     page.on("request", lambda request: outside.append(request.url))
     page.on("request", lambda request: UNANSWERED.append(request.url) if is_event(request.url) else None)
     for ended in ("requestfinished", "requestfailed"):
@@ -130,3 +135,4 @@ def page(context: Any) -> Iterator[Page]:
     UNANSWERED.clear()
     strangers = [url for url in outside if not url.startswith(("http://127.0.0.1:", "data:", "blob:"))]
     assert strangers == [], "the pages must not need the internet"
+    assert forbidden == [], "the pages must not need what their policy forbids"

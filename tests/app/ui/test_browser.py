@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.app.gate_reports import HOSTILE
 from tests.app.server.served import Served, make_home, sample_upload, served
@@ -47,6 +47,23 @@ def test_a_query_of_markup_is_shown_as_text(server: Served, page: Page) -> None:
     expect(page.locator("#status")).to_contain_text("best matches first")
     expect(page.locator(TILES)).to_have_count(10)
     assert page.title() == "Perennial"
+
+
+@pytest.mark.parametrize("path", ["/", "/admin/", "/docs"])
+def test_what_gets_into_a_page_later_is_never_run(server: Served, context: BrowserContext, path: str) -> None:
+    """As if some text had been taken for markup, somewhere: the policy is the last wall behind escaping."""
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda one: said.append(one.text))
+    page.goto(server.url + path)
+    page.evaluate("""() => {
+        document.body.insertAdjacentHTML("beforeend", '<img src="data:," onerror="window.ran = 1">');
+        document.body.append(Object.assign(document.createElement("script"), {text: "window.ran = 2"}));
+    }""")
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.ran") is None
+    assert len([one for one in said if "Content Security Policy" in one]) == 2
+    page.close()
 
 
 def test_two_releases_are_compared_side_by_side(server: Served, page: Page) -> None:
