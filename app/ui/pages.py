@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gradio as gr
 from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, RedirectResponse, Response
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from app.demo.guide import Guide, guide_for
-from app.server.guard import MOST_QUERY_BYTES
+from app.desk.troubles import INVALID, invalid_sentence
+from app.server.guard import MOST_QUERY_BYTES, refusal
 from app.server.security import Passwords, ProxySignIn
 from app.server.serving import Serving
 from app.ui.access import Access, Shown, Visit, admin_name, searcher_name
@@ -169,6 +172,10 @@ def _masthead(blocks: gr.Blocks, access: Access, elsewhere: object, *, of_admin:
     blocks.load(asked(look, banner), None, [banner], show_progress="hidden", **AT_ONCE)
 
 
+async def _invalid(_request: Request, error: RequestValidationError) -> Response:
+    return refusal(422, INVALID, invalid_sentence(error.errors()))
+
+
 def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_bytes: int) -> None:
     blocks.queue(max_size=_MOST_WAITING, default_concurrency_limit=4)
     # Gradio looks a thousand times a second whether something waits, which takes 2 % of a core for each page at rest.
@@ -191,6 +198,9 @@ def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_by
         head=f'<script src="assets/pages.js" defer></script>{_HEAD[path.rstrip("/")]}',
         css_paths=[STYLE_SHEET],
     )
+    # Its own answer repeats all that was sent.
+    mounted: Any = app.routes[-1]
+    mounted.app.add_exception_handler(RequestValidationError, _invalid)
     # Gradio refuses files that nobody uploaded, on pages that it launched itself. One that is mounted would read any
     # picture of the machine that a program names in the place of a dropped one.
     blocks.has_launched = True

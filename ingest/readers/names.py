@@ -26,6 +26,7 @@ _SYSTEM_NAMES = frozenset(
     ("__macosx", ".ds_store", "thumbs.db", "desktop.ini", "@eadir", "#recycle", "$recycle.bin")
 )
 _NAME_SHOWN = 120
+_SIGNED_IN = re.compile(r"(?<=://)[^/\s]*@")  # the name and the password in an address
 
 
 class NameIndex:
@@ -61,7 +62,8 @@ def label_of(raw_name: str, within: str | None = None) -> tuple[str, bool]:
 
 
 def shown(name: str) -> str:
-    """Returns a name fit for a report: printable and of bounded length."""
+    """Returns a name fit for a report: printable, of bounded length, and without the password of an address."""
+    name = _SIGNED_IN.sub("…@", name)
     printable = (
         name
         if name.isprintable()
