@@ -17,7 +17,7 @@ FAISS = ! { [ "$$(uname -sm)" = "Linux x86_64" ] && nvidia-smi; } >/dev/null 2>&
 # Its client is asked by a test; it wants an older numpy than ours, so it lies apart and without what it depends on.
 CLIP_RETRIEVAL := 2.45.0
 
-.PHONY: demo install test quick check docs constraints bench-peers soak clean
+.PHONY: demo install test quick check docs constraints audit bench-peers soak clean
 
 demo: install
 	@$(BIN)/perennial demo
@@ -61,6 +61,10 @@ bench-peers: .venv/test-installed
 # Each promise tried for long, with its figure; hours.
 soak: .venv/test-installed
 	@OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 $(BIN)/python benchmarks/soak.py $(SOAK)
+
+# What is installed, with licences, into build/sbom.json, and whether a weakness is known in any of it.
+audit: .venv/test-installed
+	@$(BIN)/python benchmarks/audit.py
 
 # Writes constraints.txt anew from pyproject.toml, for every platform and Python from 3.11 on. What is pinned stays
 # where it still fits; `make constraints UPGRADE=--upgrade` takes the newest of everything.

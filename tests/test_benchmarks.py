@@ -393,3 +393,28 @@ def test_a_batch_costs_what_its_pictures_do(module: Any) -> None:
 def test_training_uses_half_of_a_card(module: Any) -> None:
     measured = module("gpu").share_of_the_card(pairs=2048, batch=256)
     assert measured.holds, measured.details
+
+
+def test_an_audit_that_asked_nobody_has_found_nothing(module: Any) -> None:
+    """Where its database knows no package, as a mirror without one, pip-audit says that no weakness is known."""
+    audit = module("audit")
+    skipped = {"name": "perennial-search", "skip_reason": "Dependency not found on PyPI"}
+    well = {"name": "numpy", "version": "2.4.0", "vulns": []}
+    weak = {"name": "lark", "version": "1.2", "vulns": [{"id": "CVE-2026-1", "fix_versions": ["1.3"]}]}
+    for report in ("", "Traceback", json.dumps({"dependencies": [skipped]})):
+        code, sentence = audit.verdict(report)
+        assert (code, "could not be reached" in sentence) == (3, True)
+    assert audit.verdict(json.dumps({"dependencies": [skipped, well]})) == (
+        0,
+        "No weakness is known in 1 packages; the database does not know 1 others.",
+    )
+    code, sentence = audit.verdict(json.dumps({"dependencies": [skipped, well, weak]}))
+    assert (code, sentence.splitlines()[0]) == (1, "lark 1.2: CVE-2026-1, mended in 1.3")
+
+
+def test_a_licence_that_is_said_in_words_is_listed_too(module: Any) -> None:
+    bill = {"components": [{"name": name} for name in ("torchvision", "axe-playwright-python", "pytest")]}
+    bill["components"][2]["licenses"] = ["MIT"]  # type: ignore[assignment]
+    module("audit").add_licences(bill)
+    said = [one["licenses"] for one in bill["components"]]
+    assert said == [[{"license": {"name": "BSD"}}], [{"license": {"name": "MIT License"}}], ["MIT"]]
