@@ -49,14 +49,23 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
         "swaps": lambda: swaps_under_load(folder, swaps=100 // few, rate=20.0, pause=3.0),
         "overload": lambda: overload(folder, pictures=2000 // few, times=5.0, seconds=20.0 / few + 3),
         "inputs": lambda: suite(
-            "P7: bad files and bad questions",
+            "P7: bad files through the command line, REST and the page, hostile packages, bad questions",
+            "tests/app/test_three_doors.py",
             "tests/ingest/readers",
             "tests/ingest/test_decoding.py",
+            "tests/app/home/test_hostile_packages.py",
             "tests/app/server/test_bad_questions.py",
-            "tests/app/server/test_fuzz.py",
+        ),
+        "fuzzed": lambda: suite(
+            f"P7: {10_000 // few:,} files of every format, changed at random: no process dies of one, none "
+            "decodes in more than 2 GB, and nothing is written beside the home",
+            "tests/ingest/readers/test_fuzzed_files.py",
+            told={"PERENNIAL_FUZZED": str(10_000 // few)},
         ),
         "attackers": lambda: suite(
-            "P8: roles, sign-in, foreign pages, sockets",
+            "P8: every route and function as everybody, secrets, sign-in, foreign pages, sockets",
+            "tests/app/server/test_every_route.py",
+            "tests/app/server/test_secrets.py",
             "tests/app/server/test_roles.py",
             "tests/app/server/test_security.py",
             "tests/app/server/test_connections.py",

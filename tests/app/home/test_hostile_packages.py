@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 import re
 import shutil
 import zipfile
@@ -253,6 +254,27 @@ def test_what_cannot_be_served_is_refused_by_a_process_that_tries_it(
     code, said = brought(settings, forged(sent, tmp_path, REFUSED_BY_TRYING[what]))
     assert (code, "It was tried apart; nothing of it was kept." in said) == (1, True), said
     assert sorted(settings.home.glob("*/*")) == before
+
+
+@pytest.mark.parametrize("turn", [0, 1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 20))])
+def test_a_part_that_was_changed_at_random_is_taken_in_or_refused(
+    sent: Path, settings: Settings, tmp_path: Path, turn: int
+) -> None:
+    """Weights, graphs, profiles, tables: each by turns, with checksums that fit."""
+    chance = random.Random(turn)
+    names = sorted(path.name for path in (sent / "version").iterdir() if path.name != "manifest.json")
+
+    def change(version: Document, release: Document, folder: Path) -> None:
+        path = folder / names[turn % len(names)]
+        data = bytearray(path.read_bytes())
+        for _ in range(8):  # mostly where a file says what is in it
+            data[int(len(data) * chance.random() ** 8)] = chance.randrange(256)
+        path.write_bytes(data)
+
+    before = sorted(settings.home.glob("*/*"))
+    code, said = brought(settings, forged(sent, tmp_path, change))
+    assert code in (0, 1), said
+    assert code == 0 or sorted(settings.home.glob("*/*")) == before, said
 
 
 def test_an_honest_package_is_taken_in_and_promoted(sent: Path, settings: Settings, tmp_path: Path) -> None:

@@ -13,8 +13,12 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image
+
 from ingest.limits import Limits
-from tests.ingest.material import folder_of, picture, tar_of, zip_of
+from tests.ingest.material import encoded, folder_of, picture, tar_of, zip_of
 
 GOOD: dict[str, bytes | str] = {"good.png": picture(1), "good.txt": "a good picture"}
 Maker = Callable[[Path], Path]
@@ -176,6 +180,40 @@ def sparse_tar(folder: Path) -> Path:
 
 def in_folder(members: dict[str, bytes | str]) -> Maker:
     return lambda folder: folder_of(folder / "upload", members)
+
+
+def four_thousand_passes() -> bytes:
+    """A progressive JPEG whose last scan comes again and again."""
+    drawn = encoded(
+        Image.effect_noise((8, 8), 90).convert("RGB").resize((512, 512)), "JPEG", progressive=True
+    )
+    last = drawn[drawn.rindex(b"\xff\xda") : -2]
+    return drawn[:-2] + last * 4000 + drawn[-2:]
+
+
+def sixty_thousand_pages() -> bytes:
+    """A TIFF whose pages all show the same pixels."""
+    pixels = Image.effect_noise((32, 32), 90).convert("RGB").tobytes()
+    told = [(256, 3, 1, 32), (257, 3, 1, 32), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 2)]
+    told += [(273, 4, 1, 8), (277, 3, 1, 3), (278, 3, 1, 32), (279, 4, 1, len(pixels))]
+    entries = struct.pack("<H", len(told)) + b"".join(struct.pack("<HHII", *one) for one in told)
+    first = 8 + len(pixels)
+    pages = 60_000
+    chain = b"".join(
+        entries + struct.pack("<I", first + (n + 1) * (len(entries) + 4) if n < pages - 1 else 0)
+        for n in range(pages)
+    )
+    return struct.pack("<2sHI", b"II", 42, first) + pixels + chain
+
+
+def parquet_bomb(folder: Path) -> Path:
+    """One dictionary value of 16 MB, named by each of 256 rows: 4 GB out of a few kilobytes."""
+    value = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 256, pa.int32()), pa.array([bytes(16 << 20)], pa.large_binary())
+    )
+    path = folder / "bomb.parquet"
+    pq.write_table(pa.table({"image": value, "text": ["a"] * 256}), path, compression="zstd")
+    return path
 
 
 SMALL = Limits(items=20, unpacked_bytes=3 * 1024**2)

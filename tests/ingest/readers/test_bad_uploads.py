@@ -5,7 +5,6 @@ Numbers are those of the project's catalogue of bad inputs; Parquet and model fi
 
 from __future__ import annotations
 
-import tarfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,84 +19,12 @@ from ingest.errors import BadUpload
 from ingest.intake import ingest_source
 from tests.ingest.conftest import Place
 from tests.ingest.material import encoded, folder_of, picture, tar_of, zip_of
-from tests.ingest.raw_files import dng
 from tests.ingest.readers.bad_files import (
-    GOOD,
     SMALL,
     Maker,
-    changed,
     gzip_bomb,
-    in_folder,
-    one_file,
-    overlapping,
-    record,
-    tarred,
-    zipped,
 )
-
-REFUSED: list[tuple[str, Maker, str, str]] = [
-    ("1 empty file", one_file("upload.zip", b""), "file_empty", "The file is empty."),
-    ("2 text renamed zip", one_file("upload.zip", b"hello there\n" * 50), "not_supported", "looks like text"),
-    ("2 picture alone", one_file("cat.png", picture()), "not_supported", "single picture"),
-    ("2 HEIC alone", one_file("cat.heic", picture(format="HEIF")), "not_supported", "single picture"),
-    (
-        "2 raw file alone",
-        one_file("cat.nef", dng(picture(format="JPEG"), preview_size=(24, 24))),
-        "not_supported",
-        "single picture",
-    ),
-    ("2 video alone", one_file("cat.mp4", b"\0\0\0\x18ftypmp42" + bytes(99)), "not_supported", "a video"),
-    ("18 parquet cut", one_file("a.parquet", b"PAR1" + bytes(99)), "damaged", "cannot be read"),
-    (
-        "3 truncated zip",
-        changed(zipped(GOOD), lambda data: data[:-40]),
-        "archive_damaged",
-        "damaged or incomplete",
-    ),
-    ("3 zip cut to its head", changed(zipped(GOOD), lambda data: data[:30]), "archive_damaged", "damaged"),
-    ("8 flat bomb", zipped({"bomb.png": bytes(2 * 1024**2)}), "archive_bomb", "expands more than 200:1"),
-    ("9 overlap bomb", overlapping, "archive_overlap", "entries overlap"),
-    (
-        "11 too many zip entries",
-        zipped({f"{n}.png": b"" for n in range(21)}),
-        "too_many_items",
-        "limit is 20",
-    ),
-    ("11 very many zip entries", zipped({f"{n}.png": b"" for n in range(50)}), "too_many_items", "50 items"),
-    (
-        "11 too many tar entries",
-        tarred({f"{n}.png": b"" for n in range(21)}),
-        "too_many_items",
-        "limit is 20",
-    ),
-    (
-        "12 too much declared",
-        zipped({f"{n}.bin": bytes([n]) * 900_000 for n in range(4)}),
-        "too_large_unpacked",
-        "Split",
-    ),
-    (
-        "12 too much in a tar",
-        tarred({f"{n}.bin": bytes([n]) * 900_000 for n in range(4)}),
-        "too_large_unpacked",
-        "Split",
-    ),
-    (
-        "14 tar cut in its first header",
-        one_file("a.tar", tarfile.TarInfo("a.png").tobuf()[:300]),
-        "not_supported",
-        "Not a",
-    ),
-    ("24 no picture at all", zipped({"captions.jsonl": record()}), "no_valid_pair", "image_missing"),
-    ("24 empty folder", in_folder({}), "no_valid_pair", "no picture"),
-    ("24 zip without members", zipped({}), "no_valid_pair", "no picture"),
-    (
-        "17 table without picture column",
-        one_file("t.csv", b"a,b\n1,2\n"),
-        "column_missing",
-        "its columns: a, b",
-    ),
-]
+from tests.ingest.readers.catalogue import REFUSED
 
 
 @pytest.mark.parametrize(("name", "make", "code", "words"), REFUSED, ids=[row[0] for row in REFUSED])

@@ -17,6 +17,7 @@ from ingest.errors import BadUpload
 from ingest.limits import Limits
 from tests.ingest.conftest import Place, rows_of
 from tests.ingest.material import folder_of, picture, tar_of, zip_of
+from tests.ingest.readers.bad_files import parquet_bomb
 
 TEXTS = ("a cat on a sofa", "a dog in the snow", "two red boats")
 
@@ -110,12 +111,7 @@ def test_parquet_limits_are_kept(place: Place, tmp_path: Path) -> None:
 
 
 def test_a_parquet_bomb_ends_in_a_sentence(place: Place, tmp_path: Path) -> None:
-    # One dictionary value of 16 MB, named by each of 256 rows: 4 GB out of a few kilobytes.
-    value = pa.DictionaryArray.from_arrays(
-        pa.array([0] * 256, pa.int32()), pa.array([bytes(16 << 20)], pa.large_binary())
-    )
-    path = tmp_path / "bomb.parquet"
-    pq.write_table(pa.table({"image": value, "text": ["a"] * 256}), path, compression="zstd")
+    path = parquet_bomb(tmp_path)
     assert path.stat().st_size < 1 << 20
     with pytest.raises(BadUpload, match="more memory than allowed"):
         place.ingest(path)

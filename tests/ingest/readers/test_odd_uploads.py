@@ -12,51 +12,8 @@ from PIL import Image
 
 from tests.ingest.conftest import Place, rows_of
 from tests.ingest.material import encoded, picture, tar_of, zip_of, zip_of_pairs
-from tests.ingest.readers.bad_files import GOOD, Maker, changed, in_folder, record, table, tarred, zipped
-
-ACCEPTED: list[tuple[str, Maker, int, str]] = [
-    (
-        "5 traversal names",
-        zipped({"../x.png": picture(1), "../x.txt": "one", "C:\\y.png": picture(2), "/z.png": picture(3)}),
-        1,
-        "unusual member names",
-    ),
-    (
-        "5 traversal names in tar",
-        tarred({"../x.png": picture(1), "../x.txt": "one"}),
-        1,
-        "unusual member names",
-    ),
-    (
-        "14 tar cut between members",
-        changed(tarred({**GOOD, "b.png": picture(2)}), lambda data: data[:2048]),
-        1,
-        "ended early: 2 members",
-    ),
-    (
-        "21 BOM, CRLF and blank lines",
-        table(b"\xef\xbb\xbf" + record().encode() + b"\r", b"\r", b"", b"\r"),
-        1,
-        "",
-    ),
-    (
-        "21 csv with BOM and CRLF",
-        table(b"\xef\xbb\xbfimage,caption\r", b"good.png,one\r", b"\r", name="t.csv"),
-        1,
-        "",
-    ),
-    (
-        "22 repeated key",
-        table('{"image": "x.png", "image": "good.png", "caption": "a"}'),
-        1,
-        "last value counts: image",
-    ),
-    ("44 bidi and zero width", table(record(caption="\u202ered\u200b boat")), 1, ""),
-    ("43 NUL", table(record(caption="red\0 boat")), 1, ""),
-    ("46 formula", table(record(caption="=cmd|' /C calc'!A0")), 1, ""),
-    ("47 markup", table(record(caption="<script>alert(1)</script> ![x](http://a/b)")), 1, ""),
-    ("38 member names that are markup", in_folder({"<script>.png": picture(1), "<script>.txt": "x"}), 1, ""),
-]
+from tests.ingest.readers.bad_files import GOOD, Maker, record, table
+from tests.ingest.readers.catalogue import ACCEPTED
 
 
 @pytest.mark.parametrize(("name", "make", "pairs", "note"), ACCEPTED, ids=[row[0] for row in ACCEPTED])
