@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import shutil
@@ -13,9 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from app.desk.errors import AppError
 from app.home.durable import FAULT_POINTS, KILLED
@@ -25,8 +21,6 @@ from tests.app.home.power_loss import Disk, RecordingFileSystem, materialise
 from tests.app.home.publishing import (
     FailingFileSystem,
     Killed,
-    UnsyncedFileSystem,
-    full_disk,
     live_content,
     promote,
 )
@@ -191,66 +185,3 @@ def test_a_process_that_dies_at_any_operation_leaves_work_that_can_be_cleaned(ho
         if live_content(home) == "german":
             break
     assert step > 15
-
-
-class ReleasesUnderFire(RuleBasedStateMachine):
-    """Updates, rollbacks, deaths, full disks and rot in any order; the model lists what was committed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        memory = Path("/dev/shm")
-        self.folder = tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None)
-        self.home = Home.create(Path(self.folder.name) / "home")
-        self.committed = {promote(self.home, "0").number: "0"}
-        self.contents = 0
-
-    def teardown(self) -> None:
-        self.folder.cleanup()
-
-    def live_number(self) -> int:
-        commit = ReleaseStore(self.home).current()
-        assert commit is not None
-        return commit.number
-
-    @rule()
-    def update(self) -> None:
-        self.contents += 1
-        self.committed[promote(self.home, str(self.contents)).number] = str(self.contents)
-
-    @rule(step=st.integers(0, 45), is_death=st.booleans())
-    def update_that_fails(self, step: int, is_death: bool) -> None:
-        self.contents += 1
-        before, content = self.live_number(), str(self.contents)
-        files = FailingFileSystem(step, Killed() if is_death else full_disk())
-        with contextlib.suppress(Killed, OSError, AppError):
-            promote(self.home, content, files)
-        if self.live_number() != before:
-            self.committed[self.live_number()] = content
-
-    @rule(choice=st.integers(0, 1000))
-    def roll_back(self, choice: int) -> None:
-        store = ReleaseStore(self.home, UnsyncedFileSystem())
-        records = store.releases()
-        record = records[choice % len(records)]
-        commit = store.commit(record.id, parent=self.live_number(), reason="rollback", why="", by="")
-        self.committed[commit.number] = str(record.manifest.strategy)
-
-    @precondition(lambda self: len(self.committed) > 1)
-    @rule(position=st.integers(0, 1000), bit=st.integers(0, 7))
-    def rot(self, position: int, bit: int) -> None:
-        newest = self.home.commits / f"{max(self.committed):08d}.json"
-        data = bytearray(newest.read_bytes())
-        data[position % len(data)] ^= 1 << bit
-        newest.write_bytes(data)
-        del self.committed[max(self.committed)]
-
-    @invariant()
-    def the_newest_sound_commit_is_live(self) -> None:
-        assert self.live_number() == max(self.committed)
-        assert live_content(self.home) == self.committed[max(self.committed)]
-
-
-TestReleasesUnderFire = ReleasesUnderFire.TestCase
-TestReleasesUnderFire.settings = settings(
-    max_examples=25, stateful_step_count=12, deadline=None, derandomize=True
-)
