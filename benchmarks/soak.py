@@ -1,6 +1,6 @@
 """Tries Perennial's promises for hours, prints each with its figure, and writes docs/results/reliability.md.
 
-    python benchmarks/soak.py [--only PART] [--quick]
+    python benchmarks/soak.py [--only PART] [--minutes M] [--quick]
 
 `make soak` runs all of it. What fits into seconds runs in `make test` as well; here the same is done a thousand times,
 or with the real processes. A part that was left out keeps its line from the last time, as
@@ -21,8 +21,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the simulators of tests/ are used here
 
 from soak_guards import GUARDS, guards
-from soak_kills import power_cuts, random_kills
+from soak_kills import random_kills
 from soak_load import overload
+from soak_power import histories, power_cuts
+from soak_releases import flipped, replayed, rolled_back
 from soak_space import full_disk
 from soak_suites import suite
 from soak_swaps import swaps_under_load
@@ -39,12 +41,14 @@ not listed has not been tried so for long yet.
 """
 
 
-def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
+def parts(folder: Path, *, quick: bool, minutes: float) -> dict[str, Callable[[], Measured]]:
     """Returns each part by its name; quick ones only show that they work."""
     few = 20 if quick else 1
     return {
-        "kills": lambda: random_kills(folder, kills=1000 // few),
+        "kills": lambda: random_kills(folder, kills=1000 // few, minutes=minutes),
         "power": lambda: power_cuts(folder, states=5000 // few),
+        "histories": lambda: histories(examples=1000 // few, steps=50),
+        "flips": lambda: flipped(folder, count=1000 // few),
         "space": lambda: full_disk(folder, alignments=max(20 // few, 3)),
         "swaps": lambda: swaps_under_load(folder, swaps=100 // few, rate=20.0, pause=3.0),
         "overload": lambda: overload(folder, pictures=2000 // few, times=5.0, seconds=20.0 / few + 3),
@@ -62,6 +66,10 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
             "tests/ingest/readers/test_fuzzed_files.py",
             told={"PERENNIAL_FUZZED": str(10_000 // few)},
         ),
+        "rollback": lambda: rolled_back(
+            folder, times=max(20 // few, 2), model="perennial-tiny" if quick else "perennial-photo"
+        ),
+        "replay": lambda: replayed(folder),
         "attackers": lambda: suite(
             "P8: every route and function as everybody, secrets, sign-in, foreign pages, sockets",
             "tests/app/server/test_every_route.py",
@@ -80,7 +88,7 @@ def main() -> int:
     arguments = _arguments()
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     with tempfile.TemporaryDirectory() as folder:
-        todo = parts(Path(folder), quick=arguments.quick)
+        todo = parts(Path(folder), quick=arguments.quick, minutes=arguments.minutes)
         for name, measure in todo.items():
             if arguments.only and name not in arguments.only:
                 continue
@@ -104,6 +112,12 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--only", action="append")
     parser.add_argument("--quick", action="store_true", help="small sizes, no report")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=120.0,
+        help="the longest that processes are killed; the next run goes on where this one stopped",
+    )
     return parser.parse_args()
 
 

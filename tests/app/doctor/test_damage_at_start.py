@@ -9,7 +9,7 @@ import json
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,8 +32,8 @@ from model_updates.versions import write_version
 from tests.app.server.served import served
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
-FLIPS = int(os.environ.get("PERENNIAL_FLIPS", "60"))
-"""How many bytes are flipped one by one, over all files that are served; 1,000 on demand."""
+FLIPS = 60
+"""How many bytes are flipped one by one, over all files that are served; `make soak` flips 1,000."""
 QUESTION = {"text": "a red boat on the beach", "language": "en", "k": 5}
 
 
@@ -51,20 +51,24 @@ def flip(path: Path, at: int, *, keep_time: bool = False) -> None:
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home whose live release has a version with graphs, and an index, that the first release does not have."""
     home = copy_of(small_home(tmp_path_factory), tmp_path_factory.mktemp("two"))
-    settings = load_settings(home=home)
+    make_other_release(load_settings(home=home))
+    return home
+
+
+def make_other_release(settings: Settings) -> None:
+    """Makes a release live whose encoder has other weights than the one before."""
     with Workspace.open(settings) as workspace:
         record = going_live.live_release(workspace)[1]
         encoder = workspace.open_encoder(record.version)
         with torch.no_grad():
             next(encoder.model.parameters()).mul_(1.01)
-        staged = home / "staging/version"
+        staged = settings.home / "staging/version"
         facts = {"strategy": "test", "root": record.version, "languages": ["en", "de"]}
         write_version(staged, encoder, facts, portable=True)
         version = workspace.releases.publish_version(staged)
         said = record.manifest.successor(record.id, version=version)
         release = workspace.releases.publish_release(said)
         going_live.promote(workspace, release, why="test", by="test")
-    return home
 
 
 @pytest.fixture
@@ -94,21 +98,29 @@ def answers(settings: Settings) -> str:
         return Snapshot.load(workspace).release.id
 
 
-def test_flipped_bytes_of_all_that_is_served_are_found_and_a_release_before_answers(
-    settings: Settings,
-) -> None:
+def flips(settings: Settings, count: int) -> Iterator[tuple[str, float]]:
+    """Flips so many bytes of what is served, one by one; yields what is wrong, or "", and the seconds to an answer."""
     files, newest = own_files(settings), answers(settings)
     assert {path.parent.parent.name for path in files} >= {"versions", "generations", "releases"}
     rng = random.Random(7)
-    for number in range(FLIPS):
+    for number in range(count):
         path = files[number % len(files)]
         whole, at = path.read_bytes(), rng.randrange(path.stat().st_size)
         flip(path, at, keep_time=number % 2 == 0)
+        began = time.monotonic()
         # Graphs are made again of the weights, to the byte; all else is stepped over.
         is_found = answers(settings) < newest or path.read_bytes() == whole
-        assert is_found, f"byte {at} of {path} was not found"
+        seconds = time.monotonic() - began
         path.write_bytes(whole)
-        assert answers(settings) == newest, f"{path} was put back"
+        is_back = answers(settings) == newest
+        wrong = "" if is_found else f"byte {at} of {path} was not found"
+        yield wrong or ("" if is_back else f"{path} was put back, and is not trusted"), seconds
+
+
+def test_flipped_bytes_of_all_that_is_served_are_found_and_a_release_before_answers(
+    settings: Settings,
+) -> None:
+    assert [wrong for wrong, _ in flips(settings, FLIPS) if wrong] == []
 
 
 def test_what_rots_without_a_trace_is_found_right_after_the_start(settings: Settings) -> None:

@@ -1,0 +1,73 @@
+"""What is simulated: power that goes and leaves some of a promotion, and what happens to a home in any order."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+from speed_timing import Measured
+
+from app.home.folder import Home
+from tests.app.home import test_crash
+from tests.app.home.publishing import promote
+from tests.app.home.test_under_fire import HomeUnderFire
+
+
+def power_cuts(work: Path, *, states: int) -> Measured:
+    """Goes through what a power cut may leave of a promotion, and leaves out each class of fsync once."""
+    began = time.monotonic()
+    found: list[str] = []
+    tried: list[int] = []
+    for seed in range(1000):
+        home = Home.create(work / f"power-{seed}")
+        promote(home, "english")
+        disk, files = test_crash.record_promotion(home)
+        found += test_crash.violations(disk, files, work / "after", states=tried, seed=seed)
+        if len(tried) >= states:
+            break
+    classes = ("files", "staged", "versions", "generations", "releases", "commits")
+    noticed = []
+    for forgotten in classes:
+        home = Home.create(work / f"power-without-{forgotten}")
+        promote(home, "english")
+        disk, files = test_crash.record_promotion(home, frozenset({forgotten}))
+        place, first = work / f"after-{forgotten}", test_crash.linked(files)
+        found_one = next(test_crash.violations(disk, files, place, first=first), None)
+        noticed += [forgotten] if found_one is not None else []
+    return Measured(
+        f"P2: {len(tried):,} states that a power cut may leave of a promotion",
+        f"{len(found)} violations; {len(noticed)} of {len(classes)} classes of fsync are missed when left out",
+        f"0 of >= 5,000 states; {len(classes)} of {len(classes)}",
+        not found and len(noticed) == len(classes),
+        f"the simulator of tests/app/home/power_loss.py, {time.monotonic() - began:.0f} s; missed: {noticed}",
+    )
+
+
+def histories(*, examples: int, steps: int) -> Measured:
+    """Goes through random histories of a home, each of so many steps at most."""
+    began, found = time.monotonic(), ""
+    try:
+        run_state_machine_as_test(
+            HomeUnderFire,
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=steps,
+                deadline=None,
+                database=None,
+                derandomize=True,
+            ),
+        )
+    except AssertionError as error:
+        found = str(error)
+    return Measured(
+        f"P1, P2: {examples:,} histories of up to {steps} steps",
+        "1 violation" if found else "0 violations",
+        "0",
+        not found,
+        "uploads, removals, updates, promotions, rejections, rollbacks, deaths, full disks, rot and two updates at "
+        "once, in any order (tests/app/home/test_under_fire.py); after each step what is live is read to the last "
+        f"byte, and the acknowledged pictures are looked up; {time.monotonic() - began:.0f} s"
+        f"{'; ' + found[:300] if found else ''}",
+    )
