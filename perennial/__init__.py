@@ -99,10 +99,17 @@ def __getattr__(name: str) -> Any:
 def main() -> None:
     """Runs the command line and exits with its code."""
     import atexit
-    import gc
 
     from app.commands.cli import app
     from app.words.messages import command
 
-    atexit.register(gc.freeze)  # or the collector goes through everything once more, of a process that ends
+    atexit.register(_leave_at_once)
     app(prog_name=command())
+
+
+def _leave_at_once() -> None:
+    """Spares a process that ends the collector's last round, except where torch is loaded: its libraries count it."""
+    import gc
+
+    if "torch" not in sys.modules:
+        gc.freeze()

@@ -63,7 +63,7 @@ def initialise(
     with Workspace.create(settings) as workspace, workspace.releases.updater_lock("making the home"):
         if workspace.releases.standing().highest:
             raise UsageProblem(f"{settings.home} already has releases; `perennial status` shows them.")
-        write_probes(workspace)
+        write_probes(workspace, encoder)
         known = base_languages(model, languages)
         facts = publishing.version_facts(workspace, strategy=None, languages=list(known), parent=None)
         version = publishing.publish_version(workspace, encoder, facts, {})

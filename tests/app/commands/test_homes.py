@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,22 @@ def test_init_takes_folders_of_sentence_transformers_and_the_home_searches(tmp_p
     found = document("status", home=home)
     assert found["live"]["languages"] == ["en", "de"]
     assert document("search", "ein roter Kreis", "--language", "de", home=home)["hits"] == []
+
+
+def test_init_says_where_the_home_is_and_nothing_else(tmp_path: Path) -> None:
+    """Libraries that torch loads count what the collector has left when the process ends."""
+    command = [
+        sys.executable,
+        "-m",
+        "perennial",
+        "init",
+        "--model",
+        "perennial-tiny",
+        "--home",
+        str(tmp_path / "home"),
+    ]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (len(ended.stdout.splitlines()), ended.stderr) == (2, "")
 
 
 def test_init_without_the_package_of_the_second_space_says_so_and_searches(
