@@ -224,7 +224,8 @@ def test_every_function_of_a_page_is_for_those_it_is_for(server: Served) -> None
                     for answer in (join, run):
                         if (answer.status_code in REFUSED) is allowed:
                             wrong.append(f"{role}: {page} {function.api_name}: {answer.status_code}")
-                    for way in ("call", "call/v2", "run", "api"):
+                    # What is switched off for an admin is so for everybody.
+                    for way in ("call", "call/v2", "run", "api") if role == "admin" else ():
                         by_name = client.post(f"{page}/gradio_api/{way}/{function.api_name}", json=body)
                         if by_name.status_code not in REFUSED:
                             wrong.append(f"{role}: {page} {way}/{function.api_name}")
