@@ -1,58 +1,50 @@
-"""How a catalog of an earlier release becomes one of this release: one transaction, nothing is read anew.
+"""How a catalog of an earlier release becomes one of this release: alembic takes the steps of `ingest/migrations/`.
 
-Each step only adds tables, and columns that have a default, so a process of the earlier release that still runs goes on
-working on the same file.
+A catalog's number is SQLite's `user_version`, which a program of any age can read, and which costs nothing to ask; so
+nothing of alembic is loaded to open a catalog that needs no step. Its own table of versions is written with the first
+step that it takes. Each step only adds tables, and columns that have a default, so a process of the earlier release
+that still runs goes on working on the same file. Nothing is read anew.
 """
+
+import sqlite3
+import threading
+import uuid
+from contextlib import closing
+from pathlib import Path
 
 from sqlalchemy import Connection
 
-from ingest.tables import metadata
+BEFORE = "catalog-schema-*.sqlite"
+"""What copies of catalogs are called, as they were before they went to a newer schema."""
+_STEPS = Path(__file__).parent / "migrations"
+_alembic = threading.Lock()  # it keeps what it works on for the whole process
 
-STEPS: dict[int, tuple[str, ...]] = {
-    1: (
-        "ALTER TABLE chunks ADD COLUMN standing VARCHAR(10) NOT NULL DEFAULT 'new'",
-        "ALTER TABLE chunks ADD COLUMN measures BOOLEAN NOT NULL DEFAULT 0",
-        "ALTER TABLE chunks ADD COLUMN standing_by TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE chunks ADD COLUMN standing_why TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE chunks ADD COLUMN standing_since VARCHAR(32) NOT NULL DEFAULT ''",
-        "ALTER TABLE images ADD COLUMN withdrawn BOOLEAN NOT NULL DEFAULT 0",
-        'ALTER TABLE images ADD COLUMN "group" TEXT',
-        "ALTER TABLE images ADD COLUMN cluster TEXT",
-        "ALTER TABLE images ADD COLUMN sketch BLOB",
-        "ALTER TABLE captions ADD COLUMN withdrawn BOOLEAN NOT NULL DEFAULT 0",
-        "CREATE INDEX images_by_cluster ON images (cluster)",
-        'CREATE INDEX images_by_group ON images ("group")',
-        "CREATE INDEX chunk_captions_by_caption ON chunk_captions (caption)",
-        "CREATE INDEX chunk_images_by_image ON chunk_images (image)",
-    ),
-    8: (
-        "ALTER TABLE images ADD COLUMN gone BOOLEAN NOT NULL DEFAULT 0",
-        "ALTER TABLE images ADD COLUMN taken VARCHAR(25) NOT NULL DEFAULT ''",
-        "ALTER TABLE images ADD COLUMN camera TEXT NOT NULL DEFAULT ''",
-        "ALTER TABLE images ADD COLUMN latitude FLOAT",
-        "ALTER TABLE images ADD COLUMN longitude FLOAT",
-        "CREATE INDEX images_by_taken ON images (taken)",
-    ),
-    9: ("CREATE INDEX images_outside ON images (id) WHERE in_gallery = 0",),
-}
-"""By schema number, the statements that make the next one of it."""
-NEW_TABLES = {
-    2: ("feedback",),
-    3: ("asked",),
-    4: ("release_words",),
-    5: ("shadows", "shadow_counts"),
-    6: ("aside",),
-    7: ("withheld",),
-    8: ("sources",),
-}
-"""The tables that came with the next one; none of them has changed since."""
+
+def copy_before(catalog: Path, found: int) -> Path:
+    """Copies a catalog of schema `found` beside itself, whole or not at all, and returns where the copy lies."""
+    copy = catalog.with_name(BEFORE.replace("*", str(found)))
+    fresh = catalog.with_name(f".{copy.name}.{uuid.uuid4().hex}")
+    try:
+        with closing(sqlite3.connect(f"{catalog.resolve().as_uri()}?mode=ro", uri=True)) as source:
+            source.execute("VACUUM INTO ?", [str(fresh)])
+        with closing(sqlite3.connect(fresh, isolation_level=None)) as written:
+            written.execute("PRAGMA synchronous=FULL")
+            # SQLite makes the file durable with this.
+            written.execute(f"PRAGMA user_version={found}")
+        fresh.replace(copy)
+    finally:
+        fresh.unlink(missing_ok=True)
+    return copy
 
 
 def migrate(connection: Connection, found: int, wanted: int) -> None:
     """Brings a catalog from schema `found` to `wanted`; call it inside a write transaction."""
-    for number in range(found, wanted):
-        for statement in STEPS.get(number, ()):
-            connection.exec_driver_sql(statement)
-        for name in NEW_TABLES.get(number, ()):
-            metadata.tables[name].create(connection, checkfirst=False)
-        connection.exec_driver_sql(f"PRAGMA user_version={number + 1}")
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(_STEPS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    with _alembic:
+        command.stamp(config, str(found), purge=True)
+        command.upgrade(config, str(wanted))

@@ -1,5 +1,6 @@
 """The catalog's tables of images, captions, chunks, jobs and pins in SQLite, and how a connection to it is set up."""
 
+import logging
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +11,11 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from ingest.errors import CatalogDamaged, CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
-from ingest.migration import migrate
+from ingest.migration import copy_before, migrate
 from ingest.sentence import phrase
 from ingest.tables import Said, as_json, metadata, of_json
+
+logger = logging.getLogger(__name__)
 
 SCHEMA = 10
 BUSY_MILLISECONDS = 30_000  # one writer at a time; an intake's transaction of 100,000 rows takes seconds
@@ -291,9 +294,13 @@ def _bring_up_to_date(engine: sa.Engine, path: Path, found: int, *, read_only: b
                 "writable, or run `perennial status` as somebody who may write them."
             ) from error
         return
+    copy = copy_before(path, found)
     with writing(engine) as connection:
         # Asked again: another process may have migrated while this one waited for the lock.
-        migrate(connection, int(connection.exec_driver_sql("PRAGMA user_version").scalar_one()), SCHEMA)
+        now = int(connection.exec_driver_sql("PRAGMA user_version").scalar_one())
+        if now < SCHEMA:
+            migrate(connection, now, SCHEMA)
+            logger.info("the catalog went from schema %d to %d; as it was it lies in %s", now, SCHEMA, copy)
 
 
 def _create(engine: sa.Engine) -> int:

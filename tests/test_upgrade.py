@@ -1,13 +1,15 @@
-"""A home that another commit wrote, before versions had graphs and an index had segments, keeps every answer."""
+"""A home that another commit wrote keeps every answer: of each earlier schema, and from before graphs and segments."""
 
 from __future__ import annotations
 
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tarfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,13 @@ import pytest
 from typer.testing import CliRunner
 
 from app.commands.cli import app
+from app.desk.jobs import UpdateRequest
+from app.doctor.examination import examine
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live
+from app.learning import adding, going_live, update_cycle
 from ingest.intake import IntakeOptions
+from ingest.schema import SCHEMA
 from tests.app.small_home import sample_chunk
 
 ROOT = Path(__file__).parent.parent
@@ -50,11 +55,15 @@ print(json.dumps([[one.language, [(hit.id, hit.score) for hit in one]] for one i
 
 @pytest.fixture(scope="module")
 def old(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return packages_of(BEFORE, tmp_path_factory)
+
+
+def packages_of(commit: str, factory: pytest.TempPathFactory) -> Path:
     """The packages of a commit before."""
-    packed = subprocess.run(["git", "archive", BEFORE], cwd=ROOT, capture_output=True, check=False)
+    packed = subprocess.run(["git", "archive", commit], cwd=ROOT, capture_output=True, check=False)
     if packed.returncode:
-        pytest.skip(f"this clone has no commit {BEFORE[:7]}, whose program writes the older home")
-    folder = tmp_path_factory.mktemp("before")
+        pytest.skip(f"this clone has no commit {commit[:7]}, whose program writes the older home")
+    folder = factory.mktemp("before")
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(folder, filter="data")
     return folder
@@ -113,3 +122,98 @@ def assert_same(now: Answers, before: Answers) -> None:
 def _live(home: Path) -> str:
     with Workspace.open(load_settings(home=home), read_only=True) as workspace:
         return going_live.live_release(workspace)[1].id
+
+
+# The last program of each schema before today's: by number, its commit.
+EARLIER = {
+    1: "50bfe9f0",
+    2: "c6e23fda",
+    3: "101bbae8",
+    4: "b76d256d",
+    5: "f7f4087c",
+    6: "74a61a35",
+    7: "ffee28f3",
+    8: "cb992e2e",
+    9: "535b902f",
+}
+# Runs several verbs in one process, which loads torch once, and prints what each of them printed.
+VERBS = """
+import contextlib, io, json, sys
+try:
+    from perennial import main
+except ImportError:
+    from app.__main__ import main
+printed = []
+for words in json.loads(sys.argv[1]):
+    sys.argv[1:] = words
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            code = main()
+        except SystemExit as leaving:
+            code = leaving.code
+    assert not code, (words, code)
+    printed.append(out.getvalue())
+print(json.dumps(printed))
+"""
+
+
+@pytest.mark.parametrize(
+    "schema", [one if one == 1 else pytest.param(one, marks=pytest.mark.slow) for one in EARLIER]
+)
+def test_a_home_of_each_earlier_schema_keeps_everything_and_goes_on(
+    schema: int, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    program, home = packages_of(EARLIER[schema], tmp_path_factory), tmp_path / "home"
+    there = ("--home", str(home))
+    pairs = str(sample_chunk(tmp_path / "pairs.zip", pictures=40))
+    made = [["init", "--model", "perennial-tiny", *there], ["ingest", pairs, *there]]
+    printed = json.loads(ran(program, VERBS, json.dumps([*made, *asked(home)])))
+    before = [found_in(said) for said in printed[len(made) :]]
+    kept = kept_in(home)
+    assert kept["schema"] == schema
+    assert found_now(home) == before
+    assert kept_in(home) == kept | {"schema": SCHEMA}
+    with Workspace.open(load_settings(home=home, gate={"samples": 200, "cross_fit": False})) as workspace:
+        first = going_live.live_release(workspace)[1].id
+        more = sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
+        outcome = adding.add_chunk(workspace, more, IntakeOptions(), by="test")
+        assert outcome.commit is not None
+        request = UpdateRequest(
+            chunk=next(one.id for one in workspace.catalog.chunks() if one.name.startswith("pairs")),
+            strategy="language-tables",
+            options={"epochs": 1},
+            by="test",
+        )
+        scratch = workspace.home.staging / "j1"
+        assert update_cycle.update(workspace, request, scratch=scratch, progress=lambda _: None).version
+        going_live.rollback(workspace, first, why="test", by="test")
+    assert found_now(home) == before
+    wrong = {one.check for one in examine(load_settings(home=home)).found if one.level == "error"}
+    assert wrong <= {"coverage"}, "what came after the release that is live again is added by a job"
+
+
+def asked(home: Path) -> list[list[str]]:
+    return [
+        ["search", text, "--language", language, "-k", "20", "--json", "--home", str(home)]
+        for text, language in TEXTS[:2]
+    ]
+
+
+def found_in(printed: str) -> list[str]:
+    """The ids of what was found, best first; the field had another name once."""
+    return [hit.get("image_id") or hit["id"] for hit in json.loads(printed)["hits"]]
+
+
+def found_now(home: Path) -> list[list[str]]:
+    return [found_in(CliRunner().invoke(app, words).stdout) for words in asked(home)]
+
+
+def kept_in(home: Path) -> dict[str, Any]:
+    """What stands in a home's catalog: chunks, pairs, and which pictures are held out."""
+    with closing(sqlite3.connect(home / "catalog.sqlite")) as catalog:
+        return {
+            "schema": catalog.execute("PRAGMA user_version").fetchone()[0],
+            "chunks": catalog.execute("SELECT id, name, created FROM chunks ORDER BY id").fetchall(),
+            "splits": catalog.execute("SELECT id, split FROM images ORDER BY id").fetchall(),
+            "pairs": catalog.execute("SELECT image, language, text FROM captions ORDER BY seq").fetchall(),
+        }

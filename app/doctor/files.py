@@ -16,6 +16,7 @@ from app.home.folder import SOCKETS, Home
 from app.home.store import STAGING_SECONDS
 from app.home.workspace import Workspace
 from app.words.messages import size
+from ingest.migration import BEFORE
 from ingest.sentence import phrase
 
 OWN = ("perennial", "app", "index", "ingest", "model_updates")
@@ -146,7 +147,7 @@ def disk(home: Home) -> Iterator[Diagnosis]:
 
 
 def _is_ours(path: Path) -> bool:
-    named = path.name in _AT_TOP or path.match(SOCKETS)
+    named = path.name in _AT_TOP or path.match(SOCKETS) or path.match(BEFORE)
     return named or path.name.startswith((".", "perennial.log", "perennial.toml"))
 
 

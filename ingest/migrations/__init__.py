@@ -1,0 +1,1 @@
+"""How a catalog of an earlier release becomes one of this release; alembic runs it."""

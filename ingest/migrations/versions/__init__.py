@@ -1,0 +1,1 @@
+"""One step a schema number, in the order of these numbers."""
