@@ -37,6 +37,7 @@ from ingest.unstated_languages import fill_in
 logger = logging.getLogger(__name__)
 
 OnPart = Callable[[int], None]
+OnPlan = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,11 @@ def ingest_source(
     options: IntakeOptions | None = None,
     progress: Progress | None = None,
     on_part: OnPart | None = None,
+    on_plan: OnPlan | None = None,
 ) -> IntakeReport:
     """Takes a folder, archive or table in as one chunk.
 
+    `on_plan` is told, before anything is stored, how many pictures are to be read and how many bytes their files have;
     `progress` is called with pictures done and pictures in all; `on_part` while more is to come, with how many new
     pictures are recorded. Content that is known already makes a report of "0
     new". Of a folder that was read before, files that are as they were are not opened again, and those that are gone
@@ -95,6 +98,10 @@ def ingest_source(
         again = look_again(catalog, blobs, container, plan, stated)
     fetched = catalog.sources.fetched(filter(is_address, plan.rows))
     again = replace(again, unchanged=again.unchanged | left_out(catalog, blobs, plan, fetched, stated))
+    if on_plan is not None:
+        coming = [container.origin(name) for name in plan.rows if name not in again.unchanged]
+        files = {one.path: one.size for one in coming}  # an archive is one, however many pictures are in it
+        on_plan(len(coming), sum(files.values()))
     if options.language is None:
         fill_in(plan)
     report = _Intake(catalog, blobs, options, container, again).run(plan, progress, on_part)

@@ -17,6 +17,7 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── PackageDamaged         a file to import is not what an export wrote
 ├── CommitUnconfirmed      a commit is live but the disk failed to confirm it
 ├── NoSpace                the disk has less room than the work needs
+├── NoMemory               this machine has less memory than the work needs
 ├── UpdateRunning          5: another process holds the updater lock
 ├── ParentMoved            5: another commit became current since this one was prepared
 ├── ChunkHeld              4: a chunk teaches nothing until a person accepts it
@@ -118,6 +119,10 @@ class CommitUnconfirmed(AppError):
 
 class NoSpace(AppError):
     """The disk has less room than the work needs."""
+
+
+class NoMemory(AppError):
+    """This machine has less memory than the work needs."""
 
 
 class UpdateRunning(AppError):

@@ -18,6 +18,7 @@ from app.desk.errors import (
     ChunkHeld,
     CommitUnconfirmed,
     NoHome,
+    NoMemory,
     NoRelease,
     NoSpace,
     NotAllowed,
@@ -89,7 +90,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
         ),
     ),
     (501, (NeedsLearning,)),
-    (507, (NoSpace, ingest_errors.StoreFull, ingest_errors.CatalogFull)),
+    (507, (NoMemory, NoSpace, ingest_errors.StoreFull, ingest_errors.CatalogFull)),
     (
         500,
         (

@@ -42,7 +42,8 @@ from app.desk.jobs import Stage
 from app.home import lock
 from app.home.catalog_copy import damage_of, reading
 from app.home.commits import now
-from app.home.durable import FileSystem, explaining_full_disk, is_full, publish_folder
+from app.home.durable import FileSystem, explaining_full_disk, is_full, publish_folder, room
+from app.home.enough import require_room
 from app.home.folder import Home
 from app.home.package import sealed, unsealed
 from app.home.packs import keys_of, write_pack
@@ -161,6 +162,7 @@ class _Writing:
 
     def written(self) -> BackupWritten:
         self.before = newest(self.to)
+        require_room("This backup", self.to, disk=self._needed())
         self.part.mkdir()
         self.tell(Stage("hold", "holding what is published"))
         self._pin()
@@ -184,6 +186,22 @@ class _Writing:
         if settings is not None:
             self._add(settings, SETTINGS_FILE)
         return self._published()
+
+    def _needed(self) -> int:
+        """Returns what will be written: records that no pack has, the catalog, and what cannot have a second name."""
+        home, to = self.home, self.to
+        packs = (
+            sum(one["bytes"] for name, one in self.before.files.items() if name.endswith(".pack"))
+            if self.before
+            else 0
+        )
+        needed = room(home.catalog) + max(0, room(home.blobs, home.features) - packs)
+        if home.root.stat().st_dev != to.stat().st_dev:
+            there = set(self.before.files) if self.before else set()
+            published = (home.versions, home.generations, home.releases, home.graphs)
+            new = [path for folder in published for path in folder.rglob("*") if path.is_file()]
+            needed += room(*(path for path in new if path.relative_to(home.root).as_posix() not in there))
+        return needed
 
     def _published(self) -> BackupWritten:
         live = ReleaseStore(Home(self.pinned)).standing().commit

@@ -160,20 +160,6 @@ def explaining_full_disk(path: Path, what: str) -> Iterator[None]:
         ) from error
 
 
-def require_space(path: Path, bytes_needed: int) -> None:
-    """Refuses to start work that would not fit at a path, which may not exist yet.
-
-    Raises:
-        NoSpace: Less is free.
-    """
-    free = free_bytes(path)
-    if free < bytes_needed:
-        raise NoSpace(
-            f"This needs {_megabytes(bytes_needed)} at {path}; {_megabytes(free)} are free. "
-            "Free some space, or move the home to a larger disk."
-        )
-
-
 def folder_bytes(folder: Path, before: Path | None = None) -> int:
     """Returns how large the files right in a folder are together that the one before does not have; 0 where none is."""
     if not folder.is_dir():

@@ -14,6 +14,7 @@ from app.desk.errors import ParentMoved
 from app.desk.jobs import Stage, counted
 from app.desk.troubles import OWN_ERRORS
 from app.home.commits import CommitRecord
+from app.home.enough import require_room
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.chunk_checks import check_chunk, keep_findings
@@ -29,6 +30,8 @@ from ingest.sentence import Sentence, phrase
 logger = logging.getLogger(__name__)
 
 _JOINING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
+_ROUNDED = 1.1  # what a store's pages take more than what they hold
+_BYTES_A_PICTURE = 24_000  # thumbnail, features, vector and rows
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
 
@@ -64,6 +67,11 @@ def add_chunk(
         options=replace(options, networks=tuple(workspace.settings.fetch_networks)),
         progress=lambda done, total: progress(_read_so_far(done, total)),
         on_part=sooner,
+        on_plan=lambda pictures, size: require_room(
+            phrase("Taking these pictures in"),
+            workspace.home.root,
+            disk=round(_ROUNDED * size) + _BYTES_A_PICTURE * pictures,
+        ),
     )
     details = {"chunk": report.chunk_id}
     opened = None if options.domain else open_domain(workspace, live, report.chunk_id)

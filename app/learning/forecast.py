@@ -34,7 +34,9 @@ from model_updates.strategy import Foresight
 _PAST_JOBS, _ALIKE = 100, 5
 _TRIED_TEXTS, _TRIED_PICTURES = 64, 8
 _BACKWARD = 3.0  # a step forward and back costs about three times the way forward
-_PROCESS_BYTES = 600 << 20  # of an update's process that has loaded torch and the catalog, and nothing else
+_PROCESS_BYTES = (
+    1000 << 20
+)  # of an update's process that has loaded torch, the libraries of learning and the catalog
 _TRAINED_COPIES = 5  # live, candidate, gradient, and two moments of AdamW
 
 
@@ -91,6 +93,12 @@ def forecast(workspace: Workspace, request: UpdateRequest) -> Forecast:
         disk_bytes=_disk(workspace, record, past, work),
         based_on=_said(past, name),
     )
+
+
+def memory_needed(workspace: Workspace, request: UpdateRequest, record: ReleaseRecord) -> int:
+    """Returns the most bytes of memory that an update's process will have: as measured before, else by its weights."""
+    name = request.strategy or choose_strategy(workspace, request.chunk)[0]
+    return _peak(_past(workspace, name), workspace.open_encoder(record.version))
 
 
 def _moved(workspace: Workspace, foreseen: Foresight) -> int:

@@ -20,10 +20,12 @@ from PIL import Image
 
 from app.desk.releases import Exported
 from app.desk.slices import recalls_of
-from app.home.durable import require_space, sha256_of
+from app.home.durable import sha256_of
+from app.home.enough import require_room
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.transfer import require_new_folder
+from ingest.sentence import phrase
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPortable
 from model_updates.inserts import Router
@@ -95,7 +97,8 @@ def export_to_onnx(
     require_new_folder(target)
     encoder = workspace.open_encoder(record.version).copy().to("cpu")
     require_portable(encoder)
-    require_space(target.parent, 2 * sum(value.nbytes for value in encoder.state().values()))
+    size = sum(value.nbytes for value in encoder.state().values())
+    require_room(phrase("This export"), target.parent, disk=2 * size)
     target.mkdir(exist_ok=True)
     try:
         facts = write_folder(encoder, target, record.manifest.languages, tell)

@@ -25,7 +25,8 @@ from app.desk.errors import NewerFormat, PackageDamaged, UsageProblem
 from app.desk.jobs import Stage
 from app.home.backup import FORMAT, PACKS, WITH_UPLOAD, Backup, newest, read_manifest
 from app.home.catalog_copy import damage_of
-from app.home.durable import FileSystem, explaining_full_disk, publish_folder, require_space
+from app.home.durable import FileSystem, explaining_full_disk, publish_folder
+from app.home.enough import require_room
 from app.home.folder import FORMAT as HOME_FORMAT
 from app.home.folder import Home
 from app.home.packs import records_of
@@ -46,6 +47,7 @@ _NAME = re.compile(
 )
 _NEEDED = ("FORMAT", "catalog.sqlite")
 _BLOCK = 1 << 20
+_SPARE_BYTES = 1 << 20  # folders, and the first pages of stores
 _OF_CONTENT = b"ih"  # kinds of pictures whose key is the sha256 of their bytes
 
 
@@ -80,7 +82,7 @@ def restore(settings: Settings, source: Path, *, sha256: str | None, tell: Tell)
         raise UsageProblem(f"{source} holds no backup that `perennial backup` wrote.")
     _require_plain(backup, sha256)
     target.parent.mkdir(parents=True, exist_ok=True)
-    require_space(target.parent, backup.bytes)
+    require_room("Restoring this home", target.parent, disk=_room_for(backup))
     staged = target.with_name(f".{target.name}.restoring")
     shutil.rmtree(staged, ignore_errors=True)
     try:
@@ -95,6 +97,13 @@ def restore(settings: Settings, source: Path, *, sha256: str | None, tell: Tell)
     return Restored(
         settings.home, backup.folder, str(said.get("written"))[:40], str(said["release"]), backup.bytes, ended
     )
+
+
+def _room_for(backup: Backup) -> int:
+    """Returns what the home will take: what is the same takes its place once, and records are in pages."""
+    once = {(one["sha256"], one["bytes"]) for one in backup.files.values()}
+    packs = sum(int(one["bytes"]) for name, one in backup.files.items() if name.endswith(".pack"))
+    return sum(int(size) for _, size in once) + packs // 2 + _SPARE_BYTES
 
 
 def _require_plain(backup: Backup, sha256: str | None) -> None:

@@ -18,7 +18,8 @@ from app.desk.jobs import Stage
 from app.desk.releases import Exported, Imported
 from app.desk.troubles import saying_what_is_missing
 from app.home.commits import CommitRecord, now
-from app.home.durable import require_space, sha256_of
+from app.home.durable import sha256_of
+from app.home.enough import require_room
 from app.home.foreign import ORIGIN, require_plain
 from app.home.manifest import ReleaseManifest
 from app.home.package import place_of, read_package, write_package
@@ -40,6 +41,8 @@ from model_updates.search_encoder import SearchEncoder
 from model_updates.version_files import read_manifest
 
 REPORT = "report.md"
+_COPIES = 4  # of a package, on the disk and in memory, while it is tried and then taken in
+_PROCESS_BYTES = 1000 << 20  # of a process that has loaded what opens an encoder
 
 
 def export_release(workspace: Workspace, release: str, target: Path) -> Exported:
@@ -57,7 +60,8 @@ def export_release(workspace: Workspace, release: str, target: Path) -> Exported
     names = [MANIFEST, *workspace.version_manifest(record.version)["files"]]  # type: ignore[misc]
     files = {f"version/{name}": version / name for name in names}
     files |= {f"release/{name}": record.folder / name for name in (MANIFEST, *record.manifest.files)}
-    require_space(target.parent, sum(path.stat().st_size for path in files.values()))
+    size = sum(path.stat().st_size for path in files.values())
+    require_room(phrase("This export"), target.parent, disk=size)
     facts = {"release": record.id, "version": record.version, "languages": list(record.manifest.languages)}
     sha256 = write_package(target, files, facts)
     return Exported(record.id, target, target.stat().st_size, sha256)
@@ -78,7 +82,8 @@ def export_to_open_clip(workspace: Workspace, release: str, target: Path) -> Exp
     require_new_folder(target)
     encoder = workspace.open_encoder(record.version)
     require_plain(encoder)
-    require_space(target.parent, sum(value.nbytes for value in encoder.model.state_dict().values()))
+    size = sum(value.nbytes for value in encoder.model.state_dict().values())
+    require_room(phrase("This export"), target.parent, disk=size)
     target.mkdir(exist_ok=True)
     write_open_clip_folder(encoder, target)
     weights = target / WEIGHTS
@@ -143,7 +148,13 @@ def _require_file(source: Path) -> None:
 def _tried_and_taken_in(
     workspace: Workspace, source: Path, sha256: str | None, live: ReleaseRecord | None, progress: Tell
 ) -> Imported:
-    require_space(workspace.home.root, 4 * source.stat().st_size)
+    size = source.stat().st_size
+    require_room(
+        phrase("Taking this release in"),
+        workspace.home.root,
+        disk=_COPIES * size,
+        memory=2 * _PROCESS_BYTES + _COPIES * size,  # of the process that tries it, and of this one
+    )
     progress(Stage("import", phrase("trying {name} apart", name=source.name)))
     _read_apart(workspace, source, sha256)
     try_package(workspace.settings, source)

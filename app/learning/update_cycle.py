@@ -17,12 +17,13 @@ from pathlib import Path
 from app.desk.errors import ParentMoved, UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.commits import CommitRecord
-from app.home.durable import require_space
+from app.home.enough import require_room
 from app.home.settings import Settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live, lessons, publishing
 from app.learning.cross_fitting import examine
+from app.learning.forecast import memory_needed
 from app.learning.judging import Taught, judge_taught
 from app.learning.outcomes import Tell, UpdateOutcome
 from app.learning.probes import write_probes
@@ -184,7 +185,12 @@ def _teach(
     workspace: Workspace, request: UpdateRequest, record: ReleaseRecord, scratch: Path, progress: Tell
 ) -> _Taught:
     """Trains a candidate from a release's version and publishes it as a version."""
-    require_space(workspace.home.root, publishing.bytes_needed(workspace, record))
+    require_room(
+        phrase("This update"),
+        workspace.home.root,
+        disk=publishing.bytes_needed(workspace, record),
+        memory=memory_needed(workspace, request, record),
+    )
     progress(Stage("plan", phrase("looking at what the chunk brings and what is known of it")))
     lesson = lessons.plan(workspace, request, record)
     candidate, training = learn(workspace, lesson, scratch=scratch, progress=progress)

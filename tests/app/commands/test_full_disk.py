@@ -6,12 +6,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.app.small_home import PICTURES, copy_of, sample_chunk, small_home
+from app.desk.errors import NoSpace
+from app.desk.jobs import UpdateRequest
+from app.home.backup import write_backup
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
+from app.learning import adding, transfer, update_cycle
+from ingest.intake import IntakeOptions
+from tests.app.small_home import PICTURES, copy_of, sample_chunk, small_home, taught_chunk
 
 LARGE = 1 << 30
 
@@ -76,3 +83,61 @@ def test_a_backup_that_does_not_fit_is_a_sentence_and_leaves_nothing(
     assert "unexpected" not in refused.stderr
     assert [path.name for path in (disk / "to").glob("[!.]*")] == []
     assert list((disk / "to").glob(".part-*")) == []
+
+
+def test_what_would_not_fit_is_refused_before_it_starts(
+    disk: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = copy_of(small_home(tmp_path_factory), disk)
+    chunk = sample_chunk(tmp_path / "more.zip", pictures=300, first=1)
+    with Workspace.open(load_settings(home=home)) as workspace:
+        package = transfer.export_release(workspace, "r2", tmp_path).path
+        request = UpdateRequest(chunk=taught_chunk(home), strategy="language-tables", by="test")
+        page = os.sysconf("SC_PAGE_SIZE")
+        _resize(disk, (shutil.disk_usage(disk).used + 3_000_000) // page * page)
+        used = shutil.disk_usage(disk).used
+        works: dict[str, Callable[[], object]] = {
+            "Taking these pictures in": lambda: adding.add_chunk(
+                workspace, chunk, IntakeOptions(), by="test"
+            ),
+            "This update": lambda: update_cycle.update(
+                workspace, request, scratch=tmp_path, progress=lambda _: None
+            ),
+            "Taking this release in": lambda: transfer.import_release(workspace, package),
+            "This backup": lambda: write_backup(workspace.home, disk / "backups", lambda _: None),
+        }
+        for what, work in works.items():
+            with pytest.raises(NoSpace, match=f"{what} needs about .* of the disk at .*, and .* are free"):
+                work()
+        assert shutil.disk_usage(disk).used - used < 1_000_000
+
+
+def test_an_update_that_would_not_fit_in_memory_is_refused_before_it_starts(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = copy_of(small_home(tmp_path_factory), tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", _BOUNDED, home, taught_chunk(home)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "NoMemory: This update needs about" in done.stderr, done.stderr
+
+
+# With a hundred megabytes more than a process has that is ready to teach.
+_BOUNDED = """
+import resource, sys
+from pathlib import Path
+from app.desk.jobs import UpdateRequest
+from app.home.settings import load_settings
+from app.home.workspace import Workspace
+from app.learning import going_live, update_cycle
+with Workspace.open(load_settings(home=Path(sys.argv[1]))) as workspace:
+    workspace.open_encoder(going_live.live_release(workspace)[1].version)
+    pages = int(Path("/proc/self/statm").read_text().split()[5])
+    bound = pages * resource.getpagesize() + (100 << 20)
+    resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
+    request = UpdateRequest(chunk=sys.argv[2], strategy="language-tables", by="test")
+    update_cycle.update(workspace, request, scratch=Path(sys.argv[1]) / "staging", progress=lambda _: None)
+"""

@@ -16,10 +16,8 @@ from app.home.durable import (
     KILLED,
     FileSystem,
     explaining_full_disk,
-    free_bytes,
     publish_folder,
     replace_file,
-    require_space,
 )
 from tests.app.home.publishing import FailingFileSystem, Killed
 
@@ -63,15 +61,6 @@ def test_a_published_folder_has_left_the_staging_place(tmp_path: Path) -> None:
 
     assert not staged.exists()
     assert (tmp_path / "versions" / "v1" / "nested" / "file").read_bytes() == b"content"
-
-
-def test_work_that_would_not_fit_is_refused_with_both_numbers(tmp_path: Path) -> None:
-    place = tmp_path / "not" / "made" / "yet"
-
-    require_space(place, 0)
-    with pytest.raises(NoSpace, match=r"needs 1,000,000,000,000\.0 MB at .*; [\d,.]+ MB are free"):
-        require_space(place, 10**18)
-    assert free_bytes(place) == pytest.approx(free_bytes(tmp_path), rel=0.05)
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
