@@ -95,7 +95,7 @@ def rolled_back(work: Path, *, times: int, model: str) -> Measured:
         f"older release in at most {max(cold):.1f} s",
         f"{times}; <= {COLD_SECONDS:.0f} s",
         in_time == times and max(cold) <= COLD_SECONDS,
-        f"from the request to an answer of a search by the older release, whose text and image tower are others; "
+        f"from the request to an answer of a search by the older release, whose encoder has other weights; "
         f"`{model}`, {_PICTURES} pictures; started {COLD_STARTS} times",
     )
 
