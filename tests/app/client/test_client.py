@@ -136,7 +136,19 @@ def test_a_query_may_name_a_picture_here_filters_and_a_page(server: Served, tmp_
     assert (missing.exit_code, "no-such-file" in missing.stderr) == (2, True)
 
 
-ON_A_HOME = {"init", "open", "watch", "serve", "work", "account", "demo", "bench", "backup", "restore"}
+ON_A_HOME = {
+    "init",
+    "open",
+    "watch",
+    "serve",
+    "work",
+    "account",
+    "demo",
+    "bench",
+    "backup",
+    "restore",
+    "replay",
+}
 
 
 def test_every_verb_but_those_of_an_installation_is_written_once_for_both() -> None:
