@@ -2,7 +2,7 @@
 
 They give the gate something to keep before the first upload has brought held-out pairs of its own. Pictures of other
 scenes come with them, to train beside. They come drawn, and with what the image tower of `perennial-photo` sees in
-them, which would take two thirds of the time of making a home; `probe_files.py` makes both files.
+them, which took half of the time of making a home; `probe_files.py` makes both files.
 """
 
 from importlib import resources
