@@ -315,7 +315,8 @@ def write_model(work: Path) -> None:
     import torch
     from safetensors.torch import save_file
 
-    from model_updates.onnx_graphs import Tower, write_graph
+    from model_updates.graph_skeletons import filled
+    from model_updates.onnx_graphs import Tower
     from model_updates.opening import build_model
 
     class Whole(Tower):
@@ -339,12 +340,8 @@ def write_model(work: Path) -> None:
         "textual": ("encode_text", open_clip.tokenize(["a red boat", "a dog"])),
     }
     for name, (call, given) in examples.items():
-        write_graph(
-            Whole(getattr(model, call)),
-            {"input": given},
-            {"input": {0: "n"}},
-            folder / _RCLIP_FOLDER / f"{name}.onnx",
-        )
+        graph = filled(name, Whole(getattr(model, call)), {"input": given}, {"input": {0: "n"}})
+        (folder / _RCLIP_FOLDER / f"{name}.onnx").write_bytes(graph.SerializeToString())
     (folder / "made").touch()
 
 

@@ -31,7 +31,7 @@ _known: dict[str, bytes] = {}
 
 def filled(
     name: str, tower: Tower, inputs: Mapping[str, Tensor], moving: Mapping[str, dict[int, str]]
-) -> bytes:
+) -> ModelProto:
     """Returns a tower's graph with its weights.
 
     Args:
@@ -54,8 +54,7 @@ def filled(
             values = state[initializer.name].detach().cpu().contiguous().numpy()
             initializer.dims[:] = values.shape
             initializer.raw_data = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
-    whole: bytes = model.SerializeToString()
-    return whole
+    return model
 
 
 def _shape(name: str, tower: Tower) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from model_updates.errors import NotPortable
 from model_updates.fingerprints import text_body_digest
 from model_updates.graph_skeletons import filled, skeleton_of
 from model_updates.inserts import Insert, Router, reading
-from model_updates.onnx_graphs import HeadGraph, TextGraph, Tower, TrunkGraph
+from model_updates.onnx_graphs import HeadGraph, TextGraph, TokensGraph, Tower, TrunkGraph
 from model_updates.onnx_sessions import SHIPPED, session
 from model_updates.opening import embedded_models, open_encoder
 from model_updates.photo.e5 import BODY, MOST_TOKENS
@@ -35,6 +35,9 @@ from model_updates.portable_encoder import BESIDE, FACTS, HEAD, ROUTER, TEXT, TR
 from model_updates.routes import BASE, extended
 from model_updates.towers import embed, text_parts
 from model_updates.vocabulary import SHARED
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 CLOSEST = 1e-5
 """Numbers of two features of length 1 that are to be the same differ by at most this."""
@@ -155,7 +158,7 @@ class TriedPart:
     cases: list[dict[str, Tensor]]
     moving: Mapping[str, dict[int, str]]
 
-    def graph(self) -> bytes:
+    def graph(self) -> ModelProto:
         """Returns it as a graph; see `graph_skeletons.filled` for errors."""
         return filled(self.name, self.tower, self.cases[0], self.moving)
 
@@ -165,7 +168,7 @@ class TriedPart:
         Raises:
             NotPortable: onnxruntime cannot read it, or gives other numbers.
         """
-        file.write_bytes(self.graph())
+        file.write_bytes(self.graph().SerializeToString())
         self.compare(file)
 
     def compare(self, file: Path) -> None:
@@ -196,6 +199,13 @@ def text_part(encoder: Encoder, inserts: list[Insert]) -> TriedPart:
         cases.append({"embedded": embed(encoder.model, tokens), "ends": ends})
     moving = {"embedded": {0: "texts", 1: "length"}, "ends": {0: "texts"}}
     return TriedPart(f"{encoder.architecture}-{TEXT}", TextGraph(encoder.model, inserts), cases, moving)
+
+
+def tokens_part(encoder: Encoder, inserts: list[Insert]) -> TriedPart:
+    """Returns the text tower of a tokenizer that is not ours, with its inserts; tokens are what it takes."""
+    cases = [{"tokens": encoder.tokenize(texts)} for texts in (TEXTS, TEXTS[:1])]
+    tower, moving = TokensGraph(encoder.model, inserts), {"tokens": {0: "texts"}}
+    return TriedPart(f"{encoder.architecture}-tokens", tower, cases, moving)
 
 
 def trunk_part(encoder: Encoder, inserts: list[Insert]) -> TriedPart:

@@ -30,11 +30,11 @@ from model_updates.encoder import Encoder
 from model_updates.errors import NotPortable
 from model_updates.inserts import Router
 from model_updates.kept_tokenizer import portable
-from model_updates.onnx_graphs import LOADER, require_portable, write_picture_graph, write_text_graph
 from model_updates.parts.second_reading import SecondReading
 from model_updates.routes import BASE
 from model_updates.towers import token_table
 from model_updates.vocabulary import SHARED, Vocabulary
+from model_updates.whole_graphs import LOADER, require_portable, write_picture_graph, write_text_graph
 
 CLOSEST = 1e-4
 """Numbers of two vectors that are to be the same differ by at most this; torch and onnxruntime differ by 1e-6."""

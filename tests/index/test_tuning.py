@@ -75,7 +75,7 @@ def test_a_large_gallery_is_looked_up_in_lists_and_what_comes_later_is_compared_
 ) -> None:
     monkeypatch.setattr(tuning, "QUICK_ANYWHERE", 0)
     monkeypatch.setattr(tuning, "WORTH", 1e9)  # so few vectors are compared in full as soon as in part
-    monkeypatch.setattr(kinds, "SLOW", COUNT * DIM / tuning.speeds(DIM).halved / 2)
+    monkeypatch.setattr(kinds, "SLOW", COUNT * DIM / max(tuning.speeds(DIM)) / 2)
     choice = chosen("auto", COUNT, DIM)
     assert (choice.kind, choice.asked, choice.of) == ("IVF128,SQfp16", "auto", COUNT)
     assert choice.ms["SQfp16"] > kinds.SLOW

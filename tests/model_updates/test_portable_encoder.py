@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from onnx import ModelProto
 
 from model_updates import portable_writer
 from model_updates.encoder import Encoder
@@ -128,7 +129,7 @@ def test_a_domain_may_have_a_head_where_the_base_has_none(tmp_path: Path) -> Non
 def test_a_graph_that_onnxruntime_cannot_run_is_not_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portable_writer.TriedPart, "graph", lambda _: b"no graph")
+    monkeypatch.setattr(portable_writer.TriedPart, "graph", lambda _: ModelProto(doc_string="none"))
     manifest = write_version(tmp_path / "v", open_embedded(), {}, portable=True)
     assert "onnxruntime cannot run search-text.onnx" in manifest["needs_torch"]
     assert not list((tmp_path / "v").glob("search*"))

@@ -16,7 +16,7 @@ from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.gallery import Vectors
 from app.learning.growth import Planner
-from index import kinds, tuning
+from index import kinds
 from index.generation import Generation
 from index.writing import write_generation
 from ingest.intake import IntakeOptions, ingest_source
@@ -112,9 +112,8 @@ def test_a_gallery_that_grows_large_is_kept_in_half_the_room(
 ) -> None:
     encoder, before = live(workspace)
     monkeypatch.setattr(kinds, "EXACT_BELOW", 10)
-    # Slow is what lies between the time that all take with all their bits and with half of them.
-    monkeypatch.setattr(tuning, "QUICK_ANYWHERE", 0)
-    monkeypatch.setattr(kinds, "SLOW", (len(before) - 0.5) * before.dim / tuning.speeds(before.dim).flat)
+    # Slow is what lies between the time that all take with all their bits and with half of them on a typical machine.
+    monkeypatch.setattr(kinds, "SLOW", (len(before) - 0.5) * before.dim / kinds.TYPICAL.flat)
     own = workspace.settings
     workspace.settings = own.model_copy(update={"index": "Flat"})
     workspace.catalog.withheld.take_out(before.ids[:1], why="test", by="test")

@@ -12,11 +12,13 @@ import pytest
 import torch
 
 from app.learning import onnx_export
+from model_updates import whole_graphs
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPortable
-from model_updates.onnx_graphs import LOADER, require_portable
+from model_updates.onnx_sessions import session
 from model_updates.strategy import Strategy
 from model_updates.towers import resize_token_table
+from model_updates.whole_graphs import LOADER, require_portable, write_picture_graph
 from tests.model_updates import tiny
 
 
@@ -48,6 +50,19 @@ def folder(grown: Encoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (place / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
     onnx_export.require_same(grown, place, facts)
     return place
+
+
+def test_weights_that_one_file_cannot_hold_lie_beside_it(
+    folder: Path, grown: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole_graphs, "_LARGEST", 0)
+    write_picture_graph(grown, "", tmp_path / "image.onnx")
+    size = grown.preprocessing.size
+    pixels = {"pixels": np.random.default_rng(0).random((2, 3, size, size), dtype=np.float32)}
+    graphs = folder / "image.onnx", tmp_path / "image.onnx"
+    inside, beside = (session(graph).run(["vectors"], pixels)[0] for graph in graphs)
+    assert np.array_equal(inside, beside)
+    assert (tmp_path / "image.onnx.data").stat().st_size > graphs[1].stat().st_size
 
 
 def test_each_way_of_reading_has_its_graph_and_its_tokenizer(folder: Path, grown: Encoder) -> None:
