@@ -14,12 +14,13 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -50,6 +51,13 @@ from tests.model_updates.tiny import (
 
 BOTH = "evergreen-of-both"
 CASES: Mapping[str, type[Strategy]] = {**STRATEGIES, BOTH: STRATEGIES["evergreen"]}
+
+# Put together of strategies that are asked themselves, as `finetune+er` and `teir+lora` are, which are asked in every
+# run: what these add is that no pair of parts is at odds.
+PUT_TOGETHER = frozenset(name for name in CASES if name.endswith("+er") or name.startswith("teir+")) - {
+    "finetune+er",
+    "teir+lora",
+}
 
 # Solved at once: there are no terms, no step in which it could be cut off, and nothing that a seed would draw.
 IN_CLOSED_FORM = frozenset({"acil", "ranpac", "ridge-heads"})
@@ -85,6 +93,11 @@ LEAVES_WEIGHTS = {"evergreen": "its parts keep their own defaults, and are asked
 MAKES_TEXTS = frozenset({"incclip"})
 # What these give a language needs no table that grows: where none can, a module of the language is all that trains.
 MODULES_ALONE = frozenset({"lora", "mla", "p-tuning", "evergreen"})
+
+
+def asked(names: Iterable[str]) -> list[Any]:
+    """Strategies to ask, those put together of others with `-m slow`."""
+    return [pytest.param(name, marks=[pytest.mark.slow] if name in PUT_TOGETHER else []) for name in names]
 
 
 def holds(name: str, term: str) -> bool:
