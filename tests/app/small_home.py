@@ -1,8 +1,12 @@
-"""A real home with the embedded encoder and one small chunk, made once a test run and copied by tests."""
+"""Real homes with the embedded encoder, new and with one small chunk, made once a test run and copied by tests."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,16 +31,36 @@ def sample_chunk(path: Path, *, pictures: int = PICTURES, first: int = 0) -> Pat
 
 def small_home(factory: pytest.TempPathFactory, *, pictures: int = PICTURES) -> Path:
     """Returns a home not to be changed; release r2 is live and its chunk waits to be learned."""
-    folder = factory.getbasetemp() / f"small-home-{pictures}"
-    home = folder / "home"
-    if not folder.exists():
-        folder.mkdir()
-        settings = load_settings(home=home, gate={"samples": 200, "cross_fit": False})
-        update_cycle.initialise(settings)
-        with Workspace.open(settings) as workspace:
-            chunk = sample_chunk(folder / "german.zip", pictures=pictures)
+
+    def make(home: Path) -> None:
+        shutil.copytree(new_home(factory), home)
+        with Workspace.open(load_settings(home=home, gate={"samples": 200, "cross_fit": False})) as workspace:
+            chunk = sample_chunk(home.parent / f"german-{pictures}.zip", pictures=pictures)
             adding.add_chunk(workspace, chunk, IntakeOptions(), by="test")
-    return home
+
+    return _made_once(factory, f"small-home-{pictures}", make)
+
+
+def new_home(factory: pytest.TempPathFactory) -> Path:
+    """Returns a home not to be changed that was just initialised: the embedded encoder and no chunk."""
+    return _made_once(factory, "new-home", lambda home: update_cycle.initialise(load_settings(home=home)))
+
+
+def _made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """Makes a home once a run of the tests, whichever process of it asks first, and copies it once for each other."""
+    own = factory.getbasetemp() / name
+    if not own.exists():
+        # A worker's folder lies in that of the whole run.
+        shared = own.parent.parent / name if "PYTEST_XDIST_WORKER" in os.environ else own
+        with shared.with_suffix(".lock").open("w") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            if not shared.exists():
+                with tempfile.TemporaryDirectory(dir=shared.parent) as work:
+                    make(Path(work) / name)
+                    (Path(work) / name).rename(shared)
+        if shared != own:
+            shutil.copytree(shared, own)
+    return own
 
 
 def copy_of(home: Path, place: Path) -> Path:

@@ -29,7 +29,7 @@ from model_updates.pairs import Fold
 from tests.app.small_home import copy_of, small_home
 
 PICTURES = 120
-QUICK = {"epochs": 10, "batch_size": 32}
+QUICK = {"epochs": 4, "batch_size": 32}
 
 
 @pytest.fixture

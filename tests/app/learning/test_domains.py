@@ -24,17 +24,23 @@ from tests.app.small_home import copy_of, small_home
 INK = 100  # fewer are found among themselves by luck: .91 of 43, .68 of 82
 
 
-@pytest.fixture
-def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    home = small_home(tmp_path_factory, pictures=160)
-    settings = load_settings(
-        home=copy_of(home, tmp_path), gate={"samples": 200, "minimum_images": 10**6, "cross_fit": False}
-    )
-    with Workspace.open(settings) as opened:
-        source = tmp_path / "ink.zip"
-        chosen = list(all_scenes())[3::40][:INK]
-        write_chunk(source, scenes=[(scene, "ink", 1) for scene in chosen], languages=["en"])
+@pytest.fixture(scope="module")
+def with_ink(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home not to be changed, with a second chunk in a domain that nobody knows."""
+    folder = tmp_path_factory.mktemp("ink")
+    home = copy_of(small_home(tmp_path_factory, pictures=160), folder)
+    source = folder / "ink.zip"
+    chosen = list(all_scenes())[3::40][:INK]
+    write_chunk(source, scenes=[(scene, "ink", 1) for scene in chosen], languages=["en"])
+    with Workspace.open(load_settings(home=home)) as opened:
         adding.add_chunk(opened, source, IntakeOptions(name="ink"), by="test")
+    return home
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, with_ink: Path) -> Iterator[Workspace]:
+    gate = {"samples": 200, "minimum_images": 10**6, "cross_fit": False}
+    with Workspace.open(load_settings(home=copy_of(with_ink, tmp_path), gate=gate)) as opened:
         yield opened
 
 

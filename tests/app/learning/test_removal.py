@@ -31,7 +31,7 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 def taught(workspace: Workspace, chunk: str) -> UpdateOutcome:
     request = UpdateRequest(
-        chunk, strategy="language-tables", options={"epochs": 12, "batch_size": 32}, by="test"
+        chunk, strategy="language-tables", options={"epochs": 5, "batch_size": 32}, by="test"
     )
     scratch = workspace.home.staging / f"teach-{chunk}"
     outcome = update_cycle.update(workspace, request, scratch=scratch, progress=say_nothing)

@@ -15,7 +15,7 @@ from app.home.durable import sha256_of
 from app.home.package import write_package
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, update_cycle
+from app.learning import adding, going_live
 from app.learning.gallery import embed_gallery
 from app.learning.transfer import begin_with, export_release, import_release
 from app.query.finder import Finder
@@ -23,7 +23,7 @@ from app.query.question import Question
 from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
 from model_updates.versions import write_version
-from tests.app.small_home import copy_of, sample_chunk, small_home
+from tests.app.small_home import copy_of, new_home, sample_chunk, small_home
 
 
 @pytest.fixture
@@ -48,10 +48,10 @@ def there(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Settings:
+def here(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Another home, with other pictures."""
-    settings = load_settings(home=tmp_path / "here", gate={"samples": 200, "cross_fit": False})
-    update_cycle.initialise(settings)
+    home = shutil.copytree(new_home(tmp_path_factory), tmp_path / "here")
+    settings = load_settings(home=home, gate={"samples": 200, "cross_fit": False})
     with Workspace.open(settings) as workspace:
         chunk = sample_chunk(tmp_path / "own.zip", pictures=20, first=7)
         adding.add_chunk(workspace, chunk, IntakeOptions(), by="test")

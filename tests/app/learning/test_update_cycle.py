@@ -34,7 +34,7 @@ from tests.ingest.material import folder_of, picture
 
 # Two dozen held-out pictures decide here; a product's default asks for 100.
 GATE: dict[str, Any] = {"samples": 200, "minimum_images": 2}
-LANGUAGE_TABLES = {"epochs": 12, "batch_size": 32}
+LANGUAGE_TABLES = {"epochs": 5, "batch_size": 32}
 PICTURES = 160
 
 
