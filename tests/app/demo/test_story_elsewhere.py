@@ -20,10 +20,10 @@ from typer.testing import CliRunner
 from app.commands import cli
 from app.demo.player import FIRST_RESULTS, HEADLINE, Cast, scenes_by_caption
 from app.home.settings import load_settings
-from app.learning import update_cycle
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import caption
 from tests.app.server.served import Served, served
+from tests.app.small_home import copy_of, new_home
 
 CAST = Cast(pictures=120, drawings=40)
 GERMAN = caption(HEADLINE, "de")
@@ -59,10 +59,10 @@ class Doors:
 
 
 @pytest.fixture
-def doors(tmp_path: Path) -> Iterator[Doors]:
+def doors(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Doors]:
     gate = {"samples": 200, "minimum_images": 5}
-    settings = load_settings(home=tmp_path / "home", gate=gate, poll_seconds=0.1, jobs="elsewhere")
-    update_cycle.initialise(settings)
+    home = copy_of(new_home(tmp_path_factory), tmp_path)
+    settings = load_settings(home=home, gate=gate, poll_seconds=0.1, jobs="elsewhere")
     os.environ["HF_HUB_OFFLINE"] = "1"
     with served(settings, with_pages=True) as server:
         program = Client(server.url, verbose=False, analytics_enabled=False)
@@ -82,7 +82,7 @@ def test_the_story_is_told_through_both_doors_of_a_server(doors: Doors, tmp_path
 
     german = doors.said("ingest", tmp_path / "de.zip")
     assert (german["new_pairs"], german["new_images"]) == (CAST.pictures, 0)
-    how = ["--strategy", "language-tables", "--option", "epochs=10", "--option", "batch_size=32"]
+    how = ["--strategy", "language-tables", "--option", "epochs=5", "--option", "batch_size=32"]
     taught = doors.said("update", "--chunk", german["chunk_id"], *how, "--why", "the story")
     assert (taught["verdict"], taught["images_embedded"]) == ("promote", 0)
     assert doors.said("gate", taught["job"])["gate"]["verdict"] == "promote"

@@ -16,6 +16,8 @@ EVENTS = (
     "/pictures",
 )  # what a person sets off, and what a page asks when it opens
 UNANSWERED: list[str] = []  # addresses of Gradio's events, and of ours, on the page that is open
+NARROW_OR_WIDE = [390, pytest.param(1440, marks=pytest.mark.slow)]
+"""Widths of a page that is laid out anew on a telephone; the other tests of a file look at it on a desk."""
 TILES = "#results > .tile:not(.blank)"
 """The pictures of the Search tab."""
 

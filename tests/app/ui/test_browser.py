@@ -14,6 +14,7 @@ from tests.app.server.served import Served, make_home, sample_upload, served
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
     JOB_MS,
+    NARROW_OR_WIDE,
     TILES,
     ask,
     choose,
@@ -195,7 +196,7 @@ def test_an_upload_is_watched_until_its_report_is_there(server: Served, page: Pa
     expect(page.locator("#file")).not_to_contain_text("more")  # ready for the next one
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_a_rejected_update_opened_later_shows_its_whole_report(
     judged: Served, page: Page, width: int
 ) -> None:
@@ -220,7 +221,7 @@ def test_a_rejected_update_opened_later_shows_its_whole_report(
     does_not_overflow(page)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_a_held_chunk_shows_its_findings_as_cards(judged: Served, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     open_page(page, f"{judged.url}/admin/")

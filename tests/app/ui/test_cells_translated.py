@@ -114,9 +114,16 @@ def _differences(settings: Settings) -> list[Difference]:
     return found
 
 
+@pytest.fixture(scope="module")
+def differences(tmp_path_factory: pytest.TempPathFactory) -> list[Difference]:
+    return _differences(make_home(tmp_path_factory.mktemp("differing")))
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_what_two_releases_differ_in_is_told_in_the_browsers_language(tmp_path: Path, language: str) -> None:
-    for found in _differences(make_home(tmp_path)):
+def test_what_two_releases_differ_in_is_told_in_the_browsers_language(
+    differences: list[Difference], language: str
+) -> None:
+    for found in differences:
         texts = left(language, partial(difference_view, found), found.a, found.b)
         assert {text for text in texts if not re.fullmatch(r"[a-z]{2}(/\w+)?", text)} == set()
 

@@ -14,7 +14,7 @@ from tests.app.server.served import Served
 from tests.app.ui.browsing import IN_A_BROWSER, choose, does_not_overflow, open_page, settle, unfold
 
 pytestmark = IN_A_BROWSER
-SCREENS = pytest.mark.parametrize("screen", [(1440, 900), (390, 844)])
+SCREENS = pytest.mark.parametrize("screen", [(390, 844), pytest.param((1440, 900), marks=pytest.mark.slow)])
 
 
 def test_the_verdict_is_one_line() -> None:

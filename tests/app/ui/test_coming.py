@@ -12,12 +12,13 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.home.settings import Settings
-from app.learning import adding, update_cycle
+from app.learning import adding
 from app.ui import search_words
 from app.ui.words import Words
 from ingest.intake import IntakeOptions
 from ingest.records import JobRecord
 from tests.app.server.served import Served, served
+from tests.app.small_home import copy_of, new_home
 from tests.app.ui.axe import broken_rules
 from tests.app.ui.browsing import IN_A_BROWSER, TILES, does_not_overflow, open_page
 from tests.ingest.material import folder_of, picture
@@ -29,8 +30,8 @@ READING = {"name": "ingest", "fraction": 0.288, "details": {"done": 120, "total"
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A home without pictures, whose jobs nobody runs but the test."""
-    settings = Settings(home=tmp_path_factory.mktemp("fresh") / "home", poll_seconds=0.1, jobs="elsewhere")
-    update_cycle.initialise(settings)
+    home = copy_of(new_home(tmp_path_factory), tmp_path_factory.mktemp("fresh"))
+    settings = Settings(home=home, poll_seconds=0.1, jobs="elsewhere")
     with served(settings, with_pages=True, with_jobs=False) as running:
         yield running
 

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from app.desk.opinions import Votes
 from app.ui import compare_words
 from tests.app.server.served import Served
-from tests.app.ui.browsing import IN_A_BROWSER, does_not_overflow, is_drawn, open_page, settle
+from tests.app.ui.browsing import IN_A_BROWSER, NARROW_OR_WIDE, does_not_overflow, is_drawn, open_page, settle
 
 pytestmark = IN_A_BROWSER
 
@@ -28,7 +28,7 @@ def _write(page: Page, text: str) -> None:
     page.fill("#compare-query textarea, #compare-query input", text)
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_a_blind_vote_hides_the_releases_until_it_was_given(
     server: Served, comparing: Page, width: int
 ) -> None:
@@ -71,7 +71,7 @@ def test_a_vote_between_a_release_and_itself_is_refused(server: Served, comparin
     expect(page.locator("#vote-a")).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_many_queries_are_asked_at_once_and_one_of_them_is_looked_at(comparing: Page, width: int) -> None:
     page = comparing
     page.set_viewport_size({"width": width, "height": 900})

@@ -11,8 +11,8 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from app.home.settings import Settings
-from app.learning import update_cycle
 from tests.app.server.served import Served, served
+from tests.app.small_home import copy_of, new_home
 from tests.app.ui.axe import broken_rules
 from tests.app.ui.browsing import IN_A_BROWSER, JOB_MS, TILES, is_drawn, open_page, settle
 
@@ -23,12 +23,11 @@ CAPTION = "Two clouds over the sea in the evening, and a small boat below them."
 @pytest.fixture(scope="module")
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     settings = Settings(
-        home=tmp_path_factory.mktemp("fresh") / "home",
+        home=copy_of(new_home(tmp_path_factory), tmp_path_factory.mktemp("fresh")),
         poll_seconds=0.1,
         jobs="elsewhere",
         max_upload_bytes=3_000_000,
     )
-    update_cycle.initialise(settings)
     with served(settings, with_pages=True) as running:
         yield running
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.server.served import Served
-from tests.app.ui.browsing import IN_A_BROWSER, does_not_overflow, is_drawn, open_page, settle
+from tests.app.ui.browsing import IN_A_BROWSER, NARROW_OR_WIDE, does_not_overflow, is_drawn, open_page, settle
 from tests.app.ui.visible import is_seen
 
 pytestmark = IN_A_BROWSER
@@ -34,7 +34,7 @@ def judging(measured: Served, page: Page) -> Page:
     return page
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_a_vote_becomes_a_canary_with_the_picture_that_a_person_chooses(
     measured: Served, judging: Page, width: int
 ) -> None:

@@ -11,13 +11,21 @@ from playwright.sync_api import Page, expect
 from app.desk.verdicts import Measure, QualityTable, SliceLine, VersionColumn
 from app.ui import quality_plots
 from tests.app.server.served import Served
-from tests.app.ui.browsing import IN_A_BROWSER, choose, does_not_overflow, is_drawn, open_page, settle
+from tests.app.ui.browsing import (
+    IN_A_BROWSER,
+    NARROW_OR_WIDE,
+    choose,
+    does_not_overflow,
+    is_drawn,
+    open_page,
+    settle,
+)
 from tests.app.ui.visible import is_seen
 
 pytestmark = IN_A_BROWSER
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_a_pressed_cell_shows_the_captions_that_moved_with_their_pictures(
     measured: Served, page: Page, width: int
 ) -> None:

@@ -13,6 +13,7 @@ from tests.app.server.served import Served, served
 from tests.app.ui.album import PICTURES, make_album
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
+    NARROW_OR_WIDE,
     TILES,
     ask,
     choose,
@@ -255,7 +256,7 @@ def test_days_and_chunks_filter(server: Served, page: Page) -> None:
     expect(page.locator("#until input, #until textarea")).to_have_value("")
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_a_language_that_is_not_learned_says_what_helps(server: Served, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     open_page(page, f"{server.url}/?text=%E8%B5%A4%E3%81%84%E8%88%B9")

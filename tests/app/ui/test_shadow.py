@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.server.served import Served
-from tests.app.ui.browsing import IN_A_BROWSER, choose, does_not_overflow, open_page, settle
+from tests.app.ui.browsing import IN_A_BROWSER, NARROW_OR_WIDE, choose, does_not_overflow, open_page, settle
 
 pytestmark = IN_A_BROWSER
 
@@ -33,7 +33,7 @@ def _until_asked(server: Served, queries: int) -> None:
     raise AssertionError("the candidate was never asked")
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_a_candidate_is_asked_in_the_shadow_and_its_report_is_on_both_pages(
     server: Served, page: Page, width: int
 ) -> None:

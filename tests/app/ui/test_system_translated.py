@@ -97,14 +97,22 @@ def test_a_job_is_told_with_what_it_was_asked(language: str) -> None:
     assert {field.name for field in fields(UpdateRequest)} - {"options"} <= set(system_words.ARGUMENTS)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_what_the_doctor_finds_is_told_in_the_browsers_language(tmp_path: Path, language: str) -> None:
-    settings = make_home(tmp_path)
+@pytest.fixture(scope="module")
+def examined(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What the doctor finds in a sound home, in one with a strange folder, and where nothing is live."""
+    settings = make_home(tmp_path_factory.mktemp("examined"))
     sound = stored_of(examination.examine(settings))
     (settings.home / "x7").mkdir()
     quick = stored_of(examination.examine(settings, every_byte=False))
     broken = {"level": "error", "check": "stores", "sentence": "Nothing is live.", "advice": ""}
-    for found in (sound, quick, {"found": [broken]}):
+    return [sound, quick, {"found": [broken]}]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_the_doctor_finds_is_told_in_the_browsers_language(
+    examined: list[dict[str, Any]], language: str
+) -> None:
+    for found in examined:
         assert left(language, partial(system_words.examination_view, found), "x7") == set()
 
 

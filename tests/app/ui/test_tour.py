@@ -19,6 +19,7 @@ from app.home.settings import Settings
 from tests.app.server.served import Served, make_home, served
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
+    NARROW_OR_WIDE,
     TILES,
     ask,
     choose,
@@ -31,7 +32,6 @@ from tests.app.ui.browsing import (
 pytestmark = IN_A_BROWSER
 HOME, SHOTS = os.environ.get("PERENNIAL_TOUR_HOME"), os.environ.get("PERENNIAL_SCREENSHOTS")
 QUERY = "zwei rote Boote" if HOME else "a red boat on the beach"
-WIDTHS = (1440, 390)
 BROKEN = (
     "[...document.images].filter(one => one.complete && !one.naturalWidth && one.src).map(one => one.src)"
 )
@@ -44,7 +44,7 @@ def toured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(params=WIDTHS)
+@pytest.fixture(params=NARROW_OR_WIDE)
 def walking(page: Page, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page of some width; whatever its console complains of fails the test."""
     complaints: list[str] = []
@@ -78,9 +78,7 @@ def _broken(page: Page, name: str) -> list[str]:
     if SHOTS:
         page.evaluate("window.scrollTo(0, 0)")
         page.wait_for_timeout(400)
-        page.screenshot(
-            path=str(Path(SHOTS) / (f"{name}.png" if width == WIDTHS[0] else f"{name}-narrow.png"))
-        )
+        page.screenshot(path=str(Path(SHOTS) / (f"{name}.png" if width == 1440 else f"{name}-narrow.png")))
     return list(page.evaluate(BROKEN))
 
 

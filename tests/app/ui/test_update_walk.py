@@ -13,13 +13,12 @@ from typer.testing import CliRunner
 from app.commands import cli
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
 from app.learning.transfer import export_release
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
 from tests.app.gate_reports import HOSTILE, gate_report
 from tests.app.server.served import Served, make_home, served
-from tests.app.small_home import sample_chunk
+from tests.app.small_home import copy_of, new_home, sample_chunk
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
     JOB_MS,
@@ -41,9 +40,11 @@ UPDATE_MS = 2 * JOB_MS
 def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A home that was just made: English is known, the gallery is empty."""
     settings = load_settings(
-        home=tmp_path_factory.mktemp("fresh") / "home", gate=GATE, poll_seconds=0.1, jobs="elsewhere"
+        home=copy_of(new_home(tmp_path_factory), tmp_path_factory.mktemp("fresh")),
+        gate=GATE,
+        poll_seconds=0.1,
+        jobs="elsewhere",
     )
-    update_cycle.initialise(settings)
     with served(settings, with_pages=True) as running:
         yield running
 
@@ -63,7 +64,7 @@ def test_a_chunk_passes_and_goes_live_and_another_is_rejected(
     _take_in(page, sample_chunk(tmp_path / "german.zip", pictures=160))
     _says_what_was_taken_in(page)
 
-    asked = {"epochs": "12", "batch_size": "32"}
+    asked = {"epochs": "5", "batch_size": "32"}
     _teach(page, "language-tables", asked)
     with fresh.client() as client:
         assert client.get("/v1/jobs").json()["jobs"][0]["arguments"]["options"] == asked

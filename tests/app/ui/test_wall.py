@@ -12,7 +12,15 @@ from app.ui.wall import remembered_searches, wall_line
 from app.ui.words import ENGLISH
 from tests.app.gate_reports import gate_report
 from tests.app.server.served import Served, make_home, served
-from tests.app.ui.browsing import IN_A_BROWSER, choose, does_not_overflow, is_drawn, open_page, settle
+from tests.app.ui.browsing import (
+    IN_A_BROWSER,
+    NARROW_OR_WIDE,
+    choose,
+    does_not_overflow,
+    is_drawn,
+    open_page,
+    settle,
+)
 
 pytestmark = IN_A_BROWSER
 QUERY = "a red boat on the beach"
@@ -52,7 +60,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_own_queries_are_shown_before_and_after(server: Served, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.goto(f"{server.url}/admin/")
