@@ -153,7 +153,8 @@ def test_a_chunk_that_the_live_release_knows_is_no_new_one(home: Path, tmp_path:
     chunk = small_home.taught_chunk(copy)
     settings = load_settings(home=copy)
     with Workspace.open(settings) as workspace:
-        update = UpdateRequest(chunk=chunk, strategy="language-tables", promote=False)
+        quick: dict[str, str | float | int | bool] = {"epochs": 1}
+        update = UpdateRequest(chunk=chunk, strategy="language-tables", options=quick, promote=False)
         made = update_cycle.update(workspace, update, scratch=tmp_path / "scratch", progress=lambda _: None)
         assert made.release is not None
         going_live.promote(workspace, made.release, why="test", by="test", force=True)

@@ -52,6 +52,13 @@ def clean_upload(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def german_upload(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("uploads") / "german.zip"
+    write_chunk(path, scenes=CHOSEN, languages=["de"])
+    return path
+
+
+@pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_home(tmp_path_factory)
 
@@ -90,7 +97,8 @@ def test_a_clean_chunk_is_accepted_with_numbers(home: Path, clean_upload: Path, 
     assert float(str(found[MATCH].figures["mismatched_share"])) < 0.1
 
 
-@pytest.mark.parametrize("first", [0, 50])
+# Whether from the first row on or from the middle; the first under -m slow, as tests/model_updates/trust has it, too.
+@pytest.mark.parametrize("first", [pytest.param(0, marks=pytest.mark.slow), 50])
 def test_a_slip_of_one_row_is_held_and_says_where(
     home: Path, clean_upload: Path, tmp_path: Path, first: int
 ) -> None:
@@ -182,17 +190,16 @@ def test_english_under_a_foreign_tag_is_held(home: Path, clean_upload: Path, tmp
 
 @pytest.mark.parametrize(("every", "standing"), [(8, "new"), (3, "held")])
 def test_captions_in_another_language_are_listed_and_measure_nothing(
-    home: Path, clean_upload: Path, tmp_path: Path, every: int, standing: str
+    home: Path, clean_upload: Path, german_upload: Path, tmp_path: Path, every: int, standing: str
 ) -> None:
-    english, german = captions_of(clean_upload), tmp_path / "german.zip"
-    write_chunk(german, scenes=CHOSEN, languages=["de"])
+    english = captions_of(clean_upload)
 
     def mix(rows: list[Row]) -> None:
         for row, caption in list(zip(rows, english, strict=True))[::every]:
             row["caption"] = caption
 
     with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
-        upload = damaged(german, tmp_path / "mixed.zip", mix)
+        upload = damaged(german_upload, tmp_path / "mixed.zip", mix)
         chunk = adding.add_chunk(workspace, upload, IntakeOptions(), by="test").report.chunk_id
         record = workspace.catalog.chunk(chunk)
         found = {finding.check: finding for finding in findings_in(record.report)}[MIXTURE]
@@ -221,10 +228,8 @@ def test_few_different_captions_are_not_taken_for_many() -> None:
     assert "6 different captions" in found.sentence
 
 
-def test_a_clean_chunk_of_german_is_not_mixed(home: Path, tmp_path: Path) -> None:
-    german = tmp_path / "german.zip"
-    write_chunk(german, scenes=CHOSEN, languages=["de"])
-    _, found = taken_in(home, tmp_path, german)
+def test_a_clean_chunk_of_german_is_not_mixed(home: Path, german_upload: Path, tmp_path: Path) -> None:
+    _, found = taken_in(home, tmp_path, german_upload)
     assert MIXTURE not in found
     assert found[LANGUAGE].outcome is Outcome.ACCEPT
 

@@ -23,10 +23,10 @@ from tests.app.small_home import copy_of, small_home
 VERSIONS = 5
 
 
-@pytest.fixture
-def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with its first release, one with pictures, and five versions that went live one after another."""
-    settings = load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path))
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home not to be changed, of which five versions went live after its first release and one with pictures."""
+    settings = load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path_factory.mktemp("grown")))
     with Workspace.open(settings) as workspace:
         for number in range(VERSIONS):
             record = going_live.live_release(workspace)[1]
@@ -44,6 +44,11 @@ def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
             going_live.promote(workspace, made, why=f"number {number}", by="test", force=True)
     return settings.home
+
+
+@pytest.fixture
+def home(grown: Path, tmp_path: Path) -> Path:
+    return copy_of(grown, tmp_path)
 
 
 @pytest.fixture

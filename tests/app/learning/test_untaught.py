@@ -40,15 +40,22 @@ class Head(nn.Module):
         return trunk
 
 
-@pytest.fixture
-def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
-    """A home whose encoder knows scenes, to which paintings of other scenes came as a domain of their own."""
-    home = copy_of(small_home(tmp_path_factory, pictures=160), tmp_path)
+@pytest.fixture(scope="module")
+def painted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home not to be changed: its encoder knows scenes, and paintings of others came as a domain of their own."""
+    folder = tmp_path_factory.mktemp("painted")
+    home = copy_of(small_home(tmp_path_factory, pictures=160), folder)
+    source = folder / "gouache.zip"
+    chosen = [(scene, "gouache", 1) for scene in list(all_scenes())[3::40][:100]]
+    write_chunk(source, scenes=chosen, languages=["en"], domain="gouache")
     with Workspace.open(load_settings(home=home)) as opened:
-        source = tmp_path / "gouache.zip"
-        chosen = [(scene, "gouache", 1) for scene in list(all_scenes())[3::40][:100]]
-        write_chunk(source, scenes=chosen, languages=["en"], domain="gouache")
         adding.add_chunk(opened, source, IntakeOptions(), by="test")
+    return home
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, painted: Path) -> Iterator[Workspace]:
+    with Workspace.open(load_settings(home=copy_of(painted, tmp_path))) as opened:
         yield opened
 
 

@@ -26,7 +26,7 @@ from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
 from model_updates.routes import BASE
 from model_updates.strategies.c_clip import CClip
 from model_updates.towers import image_tower, text_tower
-from tests.model_updates.contract import BOTH, CASES, context_of, first_update, made, run
+from tests.model_updates.contract import BOTH, CASES, asked, context_of, first_update, made, run
 from tests.model_updates.tiny import (
     DOMAIN,
     NEGATIVE,
@@ -70,7 +70,7 @@ def chunk() -> list[TrainingPair]:
     return [*toy_pairs()[::2], *styled_pairs(NEGATIVE)]
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in TEXT_ONLY])
+@pytest.mark.parametrize("name", asked(name for name in CASES if name not in TEXT_ONLY))
 def test_what_trains_a_tower_goes_on_after_an_adapter_of_a_domain(name: str) -> None:
     encoder = with_a_domain().copy()
     report = run(made(name), context_of(encoder, chunk()))
@@ -80,8 +80,18 @@ def test_what_trains_a_tower_goes_on_after_an_adapter_of_a_domain(name: str) -> 
     assert np.isfinite(encoder.image_features([draw(name) for name in PICTURES], NEGATIVE)).all()
 
 
-@pytest.mark.parametrize("left_by", LEAVE_INSERTS)
-@pytest.mark.parametrize("options", [{}, {"targets": "mlp"}, {"adapters": False}], ids=str)
+# Whoever left them, and however it teaches; every pair of the two under -m slow.
+@pytest.mark.parametrize(
+    ("options", "left_by"),
+    [
+        pytest.param(
+            options, left_by, marks=[pytest.mark.slow] if options and left_by not in {BOTH, "lora"} else []
+        )
+        for options in ({}, {"targets": "mlp"}, {"adapters": False})
+        for left_by in LEAVE_INSERTS
+    ],
+    ids=str,
+)
 def test_c_clip_teaches_both_towers_after_whatever_left_inserts(
     left_by: str, options: dict[str, Any]
 ) -> None:
