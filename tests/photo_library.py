@@ -185,14 +185,14 @@ class _Library:
         return file
 
 
-def write_library(folder: Path, seed: int = 1) -> list[LibraryFile]:
-    """Writes the library into an empty folder and returns what is in it."""
+def write_library(folder: Path, seed: int = 1, *, files: int = FILES) -> list[LibraryFile]:
+    """Writes the library into an empty folder and returns what is in it; fewer files are fewer plain ones."""
     library = _Library(folder, seed)
     _write_formats(library)
     _write_captions(library)
     _write_odd_names(library)
     _write_what_is_no_picture(library)
-    for number in range(FILES - len(library.files)):
+    for number in range(files - len(library.files)):
         library.picture(ALBUMS[number % len(ALBUMS)], orientation=(1, 1, 1, 6, 1, 8, 1, 3)[number % 8])
     return library.files
 

@@ -235,7 +235,7 @@ def _by_path(hits: Hits) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[LibraryFile]]:
     folder = tmp_path_factory.mktemp("walk") / "Photos"
-    return folder, write_library(folder)
+    return folder, write_library(folder, files=300)
 
 
 @pytest.fixture(scope="module")

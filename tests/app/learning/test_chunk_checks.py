@@ -79,18 +79,67 @@ def damaged(source: Path, place: Path, damage: Damage) -> Path:
     return place
 
 
-def taken_in(home: Path, place: Path, source: Path) -> tuple[str, dict[str, Finding]]:
-    with Workspace.open(load_settings(home=copy_of(home, place))) as workspace:
-        added = adding.add_chunk(workspace, source, IntakeOptions(), by="test")
-        record = workspace.catalog.chunk(added.report.chunk_id)
+def taken_in(home: Path, place: Path, source: Path) -> Path:
+    """Returns a copy of a home that took an upload in."""
+    copy = copy_of(home, place)
+    with Workspace.open(load_settings(home=copy)) as workspace:
+        adding.add_chunk(workspace, source, IntakeOptions(), by="test")
+    return copy
+
+
+def last_chunk(workspace: Workspace) -> str:
+    return workspace.catalog.chunks()[-1].id
+
+
+def told(home: Path) -> tuple[str, dict[str, Finding]]:
+    """Returns where the last chunk of a home stands, and what its checks found."""
+    with Workspace.open(load_settings(home=home), read_only=True) as workspace:
+        record = workspace.catalog.chunk(last_chunk(workspace))
         assert {pair.image_id for pair in workspace.catalog.pairs(chunk=record.id)} <= set(
             workspace.catalog.gallery_ids()
         )
         return record.standing, {finding.check: finding for finding in findings_in(record.report)}
 
 
-def test_a_clean_chunk_is_accepted_with_numbers(home: Path, clean_upload: Path, tmp_path: Path) -> None:
-    standing, found = taken_in(home, tmp_path, clean_upload)
+@pytest.fixture(scope="module")
+def clean(home: Path, clean_upload: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home not to be changed that took the clean upload in."""
+    return taken_in(home, tmp_path_factory.mktemp("clean"), clean_upload)
+
+
+@pytest.fixture(scope="module")
+def exchanged_upload(clean_upload: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return damaged(clean_upload, tmp_path_factory.mktemp("uploads") / "some.zip", shuffle)
+
+
+@pytest.fixture(scope="module")
+def exchanged(home: Path, exchanged_upload: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home not to be changed that was told to take exchanged captions in."""
+    copy = copy_of(home, tmp_path_factory.mktemp("exchanged"))
+    # Whoever adds a chunk that waits for a person is told by the exit code.
+    assert document("add", exchanged_upload, home=copy, code=4)["standing"] == "held"
+    return copy
+
+
+@pytest.fixture(scope="module")
+def tagged_upload(clean_upload: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """English under the tag of Quechua."""
+
+    def tag(rows: list[Row]) -> None:
+        for row in rows:
+            row["language"] = "qu"
+
+    return damaged(clean_upload, tmp_path_factory.mktemp("uploads") / "tag.zip", tag)
+
+
+@pytest.fixture(scope="module")
+def tagged(home: Path, tagged_upload: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home not to be changed that took English under another tag in."""
+    return taken_in(home, tmp_path_factory.mktemp("tagged"), tagged_upload)
+
+
+def test_a_clean_chunk_is_accepted_with_numbers(clean: Path) -> None:
+    standing, found = told(clean)
     assert standing == "new"
     assert {finding.outcome for finding in found.values()} == {Outcome.ACCEPT}
     assert {LANGUAGE, MATCH, SHIFT, REPETITION, HELD_OUT, EXCHANGE} <= found.keys()
@@ -108,7 +157,7 @@ def test_a_slip_of_one_row_is_held_and_says_where(
             row["caption"] = caption
 
     upload = damaged(clean_upload, tmp_path / "slip.zip", slip)
-    standing, found = taken_in(home, tmp_path, upload)
+    standing, found = told(taken_in(home, tmp_path, upload))
     assert standing == "held"
     assert found[SHIFT].outcome is Outcome.HOLD
     at = int(str(found[SHIFT].figures["first_pair"]))
@@ -125,22 +174,14 @@ def shuffle(rows: list[Row]) -> None:
         row["caption"] = caption
 
 
-def test_whoever_adds_a_chunk_that_waits_for_a_person_is_told_by_the_exit_code(
-    home: Path, clean_upload: Path, tmp_path: Path
-) -> None:
-    upload = damaged(clean_upload, tmp_path / "some.zip", shuffle)
-    added = document("add", upload, home=copy_of(home, tmp_path / "home"), code=4)
-    assert added["standing"] == "held"
-
-
 def captions_of(upload: Path) -> list[str]:
     with zipfile.ZipFile(upload) as archive:
         rows = csv.DictReader(io.StringIO(archive.read("captions.csv").decode()))
         return [row["caption"] for row in rows]
 
 
-def test_shuffled_captions_are_held_with_their_pairs(home: Path, clean_upload: Path, tmp_path: Path) -> None:
-    standing, found = taken_in(home, tmp_path, damaged(clean_upload, tmp_path / "some.zip", shuffle))
+def test_shuffled_captions_are_held_with_their_pairs_and_the_exit_code_says_so(exchanged: Path) -> None:
+    standing, found = told(exchanged)
     assert found[MATCH].outcome is Outcome.HOLD, found[MATCH]
     assert standing == "held"
     assert float(str(found[MATCH].figures["mismatched_share"])) == pytest.approx(0.4, abs=0.15)
@@ -148,13 +189,12 @@ def test_shuffled_captions_are_held_with_their_pairs(home: Path, clean_upload: P
 
 
 def test_a_chunk_whose_wrong_pairs_were_taken_out_is_checked_again_and_may_teach(
-    home: Path, clean_upload: Path, tmp_path: Path
+    exchanged: Path, clean_upload: Path, exchanged_upload: Path, tmp_path: Path
 ) -> None:
-    upload = damaged(clean_upload, tmp_path / "some.zip", shuffle)
     right = dict(enumerate(captions_of(clean_upload)))
-    wrong = {text for at, text in enumerate(captions_of(upload)) if text != right[at]}
-    with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
-        chunk = adding.add_chunk(workspace, upload, IntakeOptions(), by="test").report.chunk_id
+    wrong = {text for at, text in enumerate(captions_of(exchanged_upload)) if text != right[at]}
+    with Workspace.open(load_settings(home=copy_of(exchanged, tmp_path))) as workspace:
+        chunk = last_chunk(workspace)
         numbers = workspace.catalog.pair_numbers(
             chunk, [pair.image_id for pair in workspace.catalog.pairs(chunk=chunk)]
         )
@@ -177,12 +217,8 @@ def test_a_chunk_whose_wrong_pairs_were_taken_out_is_checked_again_and_may_teach
         assert workspace.catalog.chunk(chunk).standing == "held"  # a person's word stays
 
 
-def test_english_under_a_foreign_tag_is_held(home: Path, clean_upload: Path, tmp_path: Path) -> None:
-    def tag(rows: list[Row]) -> None:
-        for row in rows:
-            row["language"] = "qu"
-
-    standing, found = taken_in(home, tmp_path, damaged(clean_upload, tmp_path / "tag.zip", tag))
+def test_english_under_a_foreign_tag_is_held(tagged: Path) -> None:
+    standing, found = told(tagged)
     assert standing == "held"
     assert found[LANGUAGE].outcome is Outcome.HOLD
     assert "look like en" in found[LANGUAGE].sentence
@@ -229,32 +265,27 @@ def test_few_different_captions_are_not_taken_for_many() -> None:
 
 
 def test_a_clean_chunk_of_german_is_not_mixed(home: Path, german_upload: Path, tmp_path: Path) -> None:
-    _, found = taken_in(home, tmp_path, german_upload)
+    _, found = told(taken_in(home, tmp_path, german_upload))
     assert MIXTURE not in found
     assert found[LANGUAGE].outcome is Outcome.ACCEPT
 
 
-def test_a_word_of_a_person_outlives_the_same_upload(home: Path, clean_upload: Path, tmp_path: Path) -> None:
-    def tag(rows: list[Row]) -> None:
-        for row in rows:
-            row["language"] = "qu"
-
-    source = damaged(clean_upload, tmp_path / "tag.zip", tag)
-    with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
-        chunk = adding.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
+def test_a_word_of_a_person_outlives_the_same_upload(
+    tagged: Path, tagged_upload: Path, tmp_path: Path
+) -> None:
+    with Workspace.open(load_settings(home=copy_of(tagged, tmp_path))) as workspace:
+        chunk = last_chunk(workspace)
         workspace.catalog.set_standing(chunk, "accepted", by="a person", why="loan words")
-        adding.add_chunk(workspace, source, IntakeOptions(), by="test")
+        adding.add_chunk(workspace, tagged_upload, IntakeOptions(), by="test")
         assert workspace.catalog.chunk(chunk).standing == "accepted"
         assert check_chunk(workspace, chunk)
 
 
-def test_captions_that_nobody_could_judge_speak_for_no_others(
-    home: Path, clean_upload: Path, tmp_path: Path
-) -> None:
+def test_captions_that_nobody_could_judge_speak_for_no_others(clean: Path, tmp_path: Path) -> None:
     """Else a chunk with exchanged captions, which passes where no check can tell, has others with them pass."""
-    with Workspace.open(load_settings(home=copy_of(home, tmp_path))) as workspace:
+    with Workspace.open(load_settings(home=copy_of(clean, tmp_path))) as workspace:
         catalog = workspace.catalog
-        chunk = adding.add_chunk(workspace, clean_upload, IntakeOptions(), by="test").report.chunk_id
+        chunk = last_chunk(workspace)
         commit = workspace.releases.current()
         assert commit is not None
         live = workspace.releases.release(commit.release)
