@@ -25,7 +25,7 @@ from ingest.samples.scenes import caption
 from tests.app.server.served import Served, served
 from tests.app.small_home import copy_of, new_home
 
-CAST = Cast(pictures=120, drawings=40)
+CAST = Cast(pictures=80, drawings=30)
 GERMAN = caption(HEADLINE, "de")
 ENGLISH = caption(HEADLINE, "en")
 

@@ -213,7 +213,15 @@ def test_teachers_get_no_gradient_and_do_not_move(name: str, update: int) -> Non
 # Updates
 
 
-@every_trained
+# The seed orders the batches, which is the trainer's work for all alike; every strategy is asked under -m slow.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in CUT_TWICE else [pytest.mark.slow])
+        for name in CASES
+        if name not in IN_CLOSED_FORM
+    ],
+)
 def test_another_seed_gives_other_weights(name: str) -> None:
     encoder = tiny_encoder()
     run(made(name), first_context(name, encoder, seed=4))
