@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.claims import ClaimsHold
+from tests.forked_starts import forked_starts
 from tests.quick import is_quick
 
 
@@ -54,3 +57,17 @@ def _keep_scratch_in_one_folder(config: pytest.Config) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
     config.add_cleanup(clear)
+
+
+@pytest.fixture(scope="session")
+def _forking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with forked_starts(tmp_path_factory.mktemp("starts")) as program:
+        yield program
+
+
+@pytest.fixture(scope="module")
+def starts_at_once(_forking: Path) -> Iterator[None]:
+    """Processes of Python that the tests of a file, servers and jobs start are forked, not started cold."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "executable", str(_forking))
+        yield

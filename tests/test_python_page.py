@@ -6,7 +6,6 @@ import csv
 import doctest
 import io
 import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,9 @@ from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
 from tests.app.server.served import served
 from tests.app.small_home import copy_of, small_home
+from tests.forked_starts import COLD
+
+pytestmark = pytest.mark.usefixtures("starts_at_once")
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "python.md"
@@ -94,7 +96,7 @@ def test_importing_it_loads_nothing_heavy_and_no_home() -> None:
         "perennial.connect('http://127.0.0.1:9');"
         "print([m for m in ('torch', 'faiss', 'gradio', 'open_clip', 'transformers') if m in sys.modules])"
     )
-    said = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    said = subprocess.run([COLD, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"
 
 

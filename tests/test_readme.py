@@ -25,6 +25,8 @@ from app.commands import cli
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
 
+pytestmark = pytest.mark.usefixtures("starts_at_once")
+
 README = Path(__file__).parent.parent / "README.md"
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 # Installing has its own tests, and so has the demo; `bench` trains for minutes.

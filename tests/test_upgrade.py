@@ -27,6 +27,8 @@ from ingest.intake import IntakeOptions
 from ingest.schema import SCHEMA
 from tests.app.small_home import sample_chunk
 
+pytestmark = pytest.mark.usefixtures("starts_at_once")
+
 ROOT = Path(__file__).parent.parent
 Answers = list[tuple[str, list[tuple[str, float]]]]  # language, then picture and score
 BEFORE = "7b601012471492cd58a48fa20fb2dddafbc51c17"

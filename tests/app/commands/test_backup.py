@@ -38,6 +38,8 @@ from tests.app.commands.running import document, run
 from tests.app.home.test_catalog_copy import rot
 from tests.app.small_home import sample_chunk
 
+pytestmark = pytest.mark.usefixtures("starts_at_once")
+
 QUERIES = (("a red boat", "en"), ("zwei rote Boote", "de"), ("a green house and a tree", "auto"))
 
 

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from app.commands import cli
 from app.commands.beside import ROUTE
 from app.desk.desk import Desk
 from app.desk.operation import operations
@@ -28,6 +30,9 @@ from app.home.workspace import Workspace
 from app.server.own_socket import own_socket
 from app.server.security import password_line
 from tests.app.server.served import make_home
+from tests.forked_starts import COLD
+
+pytestmark = pytest.mark.usefixtures("starts_at_once")
 
 # What a search prints, how it ends, and what of the engine was loaded for it.
 _ASK = """
@@ -58,11 +63,17 @@ def serving(home: Path, **told: str) -> Iterator[None]:
     assert not list(home.glob(SOCKETS))
 
 
+def _make_graphs(home: Path) -> None:
+    """A process that loads torch to make the graphs that a version lacks does so here."""
+    assert CliRunner().invoke(cli.app, ["search", *BOAT, "--home", str(home)]).exit_code == 0
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A home with a server that asks everybody for a password."""
     folder = tmp_path_factory.mktemp("beside")
     home = make_home(folder).home
+    _make_graphs(home)
     passwords = folder / "passwords"
     passwords.write_text(password_line("ada", "admin", "correct horse battery"))
     with serving(home, PERENNIAL_PASSWORD_FILE=str(passwords)):
@@ -71,7 +82,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def _ran(home: Path, *asked: str, **told: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
     """A search in a process of its own, and what of the engine that has loaded."""
-    command = [sys.executable, "-c", _ASK, *asked, "--home", str(home)]
+    command = [COLD, "-c", _ASK, *asked, "--home", str(home)]
     ran = subprocess.run(
         command, capture_output=True, text=True, timeout=120, env=os.environ | told, check=False
     )
@@ -150,6 +161,7 @@ def test_a_second_server_leaves_the_socket_to_the_first(home: Path) -> None:
 
 def test_what_a_killed_server_left_is_passed_over_and_replaced(tmp_path: Path) -> None:
     settings = make_home(tmp_path)
+    _make_graphs(settings.home)
     home = Home(settings.home)
     place = home.socket(settings)
     with socket.socket(socket.AF_UNIX) as killed:
@@ -165,6 +177,7 @@ def test_what_a_killed_server_left_is_passed_over_and_replaced(tmp_path: Path) -
 
 def test_a_stranger_at_the_socket_is_not_believed(tmp_path: Path) -> None:
     settings = make_home(tmp_path)
+    _make_graphs(settings.home)
     alone, _ = _answer(settings.home, *BOAT)
     with own_socket(Home(settings.home), settings) as (own,):
         own.listen()

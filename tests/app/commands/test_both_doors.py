@@ -21,6 +21,8 @@ from ingest.intake import IntakeOptions
 from tests.app.server.served import Served, add_held_out, make_home, sample_upload, served
 from tests.ingest.material import folder_of, picture
 
+pytestmark = pytest.mark.usefixtures("starts_at_once")
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:

@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.app.commands.running import document, run
 from tests.ingest.material import folder_of, picture
+
+pytestmark = pytest.mark.usefixtures("starts_at_once")
 
 
 @contextmanager

@@ -20,6 +20,8 @@ from app.learning import adding, transfer, update_cycle
 from ingest.intake import IntakeOptions
 from tests.app.small_home import PICTURES, copy_of, sample_chunk, small_home, taught_chunk
 
+pytestmark = pytest.mark.usefixtures("starts_at_once")
+
 LARGE = 1 << 30
 
 

@@ -37,6 +37,8 @@ from model_updates.opening import build_model
 from model_updates.versions import write_version
 from tests.app.small_home import copy_of, small_home
 
+pytestmark = pytest.mark.usefixtures("starts_at_once")
+
 Document = dict[str, Any]
 Harm = Callable[[Document, Document, Path], None]
 """Changes a version's manifest, a release's, or files of the version in a folder."""

@@ -11,6 +11,8 @@ from app.home.settings import Settings, load_settings
 from app.learning import update_cycle
 from tests.app.server.served import Served, make_home, served
 
+pytestmark = pytest.mark.usefixtures("starts_at_once")
+
 
 @pytest.fixture
 def other(tmp_path: Path) -> Settings:

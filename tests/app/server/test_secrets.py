@@ -16,11 +16,14 @@ from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 
 from app.server.security import password_line
 from tests.app.server.served import make_home
 from tests.ingest.material import picture, zip_of
 from tests.ingest.readers.bad_files import record
+
+pytestmark = pytest.mark.usefixtures("starts_at_once")
 
 SECRETS = {
     "the password": "umbrella-of-the-owner",

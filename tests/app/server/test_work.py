@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
@@ -18,6 +19,8 @@ from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES
 from tests.app.server.served import PICTURES, make_home, refusal, sample_upload, served
 from tests.ingest.web import OPENED, web_server
+
+pytestmark = pytest.mark.usefixtures("starts_at_once")
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 180.0  # a new process loads the encoder; on a busy machine that takes long
