@@ -7,7 +7,9 @@ long as the code is the same.
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import random
 import shutil
 import signal
@@ -16,10 +18,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from threading import Lock
 
 import httpx
 import numpy as np
@@ -43,6 +46,7 @@ from ingest.samples.scenes import all_scenes
 from ingest.standing import WITHDRAWN
 from model_updates.gate.report import Policy
 
+_KEEPING = Lock()
 TALLY = ROOT / "build" / "soak-kills.json"
 # Everything becomes a release, and is judged quickly.
 GATE = Policy(
@@ -65,7 +69,7 @@ _OFTEN = {
     "serve": 2,
 }
 _LATER = 1.3  # a command is killed within so many times what it took before, so that some end
-_HOME_KILLS = 40  # then another copy of the home is used, so that looking at one stays quick
+_HOME_COMMANDS = 50  # then another copy of the home is used, so that looking at one stays quick
 _GIVEN_UP_SECONDS, _PROMOTION_SECONDS = 120.0, 0.5
 _SCENES = 16  # of a chunk, each with a caption in English and one in German
 _ENDED_WELL = {"succeeded", "review", "rejected"}
@@ -101,24 +105,35 @@ class Tally:
 
     def keep(self) -> None:
         """Writes it down."""
-        TALLY.parent.mkdir(exist_ok=True)
-        TALLY.write_text(json.dumps(vars(self), indent=1), encoding="utf-8")
+        with _KEEPING:
+            TALLY.parent.mkdir(exist_ok=True)
+            TALLY.write_text(json.dumps(vars(self), indent=1), encoding="utf-8")
 
 
 def random_kills(work: Path, *, kills: int, minutes: float) -> Measured:
-    """Kills what people start and what works for them at random moments, until so many were killed or time is up."""
+    """Kills what people start and what works for them at random moments, until so many were killed or time is up.
+
+    Each core has a home of its own at a time.
+    """
     tally, end = Tally.kept(), time.monotonic() + 60 * minutes
     verbs = Verbs({"PERENNIAL_GATE": json.dumps(asdict(GATE)), "PERENNIAL_JOBS": "elsewhere"})
     settings = load_settings(home=work / "template", gate=GATE)
     _make_template(settings, work)
-    while tally.killed.total() < kills and time.monotonic() < end:
-        home = Path(shutil.copytree(settings.home, work / f"home-{tally.killed.total()}"))
-        fire = _Fire(settings.model_copy(update={"home": home}), work, verbs, tally)
-        most = min(kills, tally.killed.total() + _HOME_KILLS)
-        while tally.killed.total() < most and time.monotonic() < end:
-            fire.one_more()
-            tally.keep()
-        shutil.rmtree(home)
+    numbers = itertools.count(tally.killed.total() + tally.ended.total())
+
+    def keep_killing() -> None:
+        while tally.killed.total() < kills and time.monotonic() < end:
+            home = Path(shutil.copytree(settings.home, work / f"home-{next(numbers)}"))
+            fire = _Fire(settings.model_copy(update={"home": home}), work, verbs, tally, numbers)
+            for _ in range(_HOME_COMMANDS):
+                if tally.killed.total() < kills and time.monotonic() < end:
+                    fire.one_more()
+                    tally.keep()
+            shutil.rmtree(home)
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as lanes:
+        for lane in [lanes.submit(keep_killing) for _ in range(os.cpu_count() or 1)]:
+            lane.result()
     return _measured(tally, kills)
 
 
@@ -142,16 +157,18 @@ def _measured(tally: Tally, kills: int) -> Measured:
 class _Fire:
     """One home, what it has acknowledged, and what is done to it."""
 
-    def __init__(self, settings: Settings, work: Path, verbs: Verbs, tally: Tally) -> None:
+    def __init__(
+        self, settings: Settings, work: Path, verbs: Verbs, tally: Tally, numbers: Iterator[int]
+    ) -> None:
         self._settings, self._verbs, self._tally = settings, verbs, tally
         self._pictures = work / f"pictures-of-{settings.home.name}"
-        self._number = tally.killed.total() + tally.ended.total()
+        self._numbers, self._number = numbers, next(numbers)
         self._chance = random.Random(self._number)
         self._acknowledged: set[ImageId] = set()
 
     def one_more(self) -> None:
         """Starts a command, kills it or lets it end, and looks at the home."""
-        self._number += 1
+        self._number = next(self._numbers)
         what = self._chance.choices([*_OFTEN], [*_OFTEN.values()])[0]
         before = _live(self._settings)
         getattr(self, f"_{what}")(before)
