@@ -41,7 +41,7 @@ from app.learning import adding, going_live, update_cycle
 from app.query.parts import encode
 from app.query.question import Question
 from app.query.ranking import ranked
-from app.query.snapshot import Snapshot
+from app.query.snapshot import LastTexts, Snapshot
 from ingest.errors import IngestError
 from ingest.intake import IntakeOptions
 
@@ -300,7 +300,7 @@ def _by_torch(workspace: Workspace, release: str) -> Snapshot:
     """Loads a release whose texts torch reads, each time anew: the first releases of a home may have no graphs."""
     snapshot = Snapshot.load(workspace, release)
     encoder = workspace.open_encoder(snapshot.release.version)
-    return replace(snapshot, encoder=encoder, vectors=lambda own, *asked: own.encode_readings(*asked))
+    return replace(snapshot, encoder=encoder, texts=LastTexts(most=0))
 
 
 def _memory() -> float:

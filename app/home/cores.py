@@ -20,6 +20,13 @@ def environment(threads: int | None) -> dict[str, str]:
     return {**SLEEP, **os.environ, **asked}
 
 
+def but_one(threads: int | None) -> int | None:
+    """Returns how many threads a job beside a server computes with: where nobody said, one core is left to searches."""
+    if threads is not None or "OMP_NUM_THREADS" in os.environ:
+        return threads
+    return max(1, (os.cpu_count() or 1) - 1)
+
+
 def own_process(module: str, threads: int | None) -> tuple[list[str], dict[str, str]]:
     """Returns the command that runs a module of ours in a process of its own, and its environment."""
     root = str(Path(__file__).resolve().parents[2])

@@ -86,7 +86,7 @@ def encode(
     with span("encode"):
         for n, term in enumerate(terms):
             if n in texts:
-                rows.append(snapshot.vectors(snapshot.encoder, texts[n], languages))
+                rows.append(snapshot.texts.read(snapshot.encoder, texts[n], languages))
             else:
                 vector = _vector(snapshot, term, pictures, items.get(n))
                 rows.append(np.repeat(vector[None], len(chosen), axis=0))

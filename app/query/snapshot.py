@@ -10,9 +10,10 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -45,21 +46,30 @@ _LOADING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryEr
 _REFUSED_SECONDS = 600.0
 
 Vectors = NDArray[np.float32]
-Encode = Callable[[SearchEncoder, str, tuple[str, ...]], Vectors]
-
-_VECTORS_KEPT = 512
 
 
-def _keeping() -> Encode:
-    """Returns what reads a text in some languages by one pass, and keeps the last texts: pages ask for one again."""
+class LastTexts:
+    """The vectors of the texts that were asked for last, by what read them: pages ask for one again, of any release."""
 
-    @lru_cache(maxsize=_VECTORS_KEPT)
-    def encode(encoder: SearchEncoder, text: str, languages: tuple[str, ...]) -> Vectors:
+    def __init__(self, most: int = 512) -> None:
+        self._most = most
+        self._known: OrderedDict[tuple[str, tuple[str, ...], tuple[str, ...]], Vectors] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, encoder: SearchEncoder, text: str, languages: tuple[str, ...]) -> Vectors:
+        """Returns the (r, dim) vectors of a text in r languages, read by one pass where they are not known."""
+        asked = text, languages, tuple(map(encoder.text_fingerprint, languages))
+        with self._lock:
+            if asked in self._known:
+                self._known.move_to_end(asked)
+                return self._known[asked]
         rows = encoder.encode_readings(text, languages)
         rows.flags.writeable = False  # they are everybody's
+        with self._lock:
+            self._known[asked] = rows
+            if len(self._known) > self._most:
+                self._known.popitem(last=False)
         return rows
-
-    return encode
 
 
 @dataclass(frozen=True)
@@ -74,9 +84,9 @@ class Snapshot:
     hidden: frozenset[str] = frozenset()  # pictures of its index that were withdrawn since
     skipped: tuple[SkippedCommit, ...] = ()  # newer commits that it answers in place of, newest first
     reranker: Reranker | None = None  # of a release that has a fusion encoder
-    # encoder, text and languages to its (r, dim) vectors, those asked for last kept; a snapshot that differs in what is
-    # hidden shares them
-    vectors: Encode = field(default_factory=_keeping, compare=False, repr=False)
+    texts: LastTexts = field(
+        default_factory=LastTexts, compare=False, repr=False
+    )  # the snapshots of a server share it
 
     @property
     def pictures(self) -> int:
@@ -155,6 +165,7 @@ class Snapshot:
         encoder = workspace.open_searcher(record.version)
         if is_warm:
             encoder.encode_texts(["warm up"], BASE_LANGUAGE)
+            encoder.text_fingerprint(BASE_LANGUAGE)
         generation = workspace.open_generation(record.generation)
         # What else is to be checked of an index was, before its release was published.
         generation.require_made_by(encoder.image_fingerprint)
@@ -215,12 +226,13 @@ class LiveSnapshot:
         self._refused = 0  # the newest commit that cannot be served; it is not tried again for some minutes
         self._refused_until = 0.0
         self.problem: str | None = None
+        self._texts = LastTexts()
         self.current = self._ready()
         self._passed(self.current.skipped)
 
     def _ready(self) -> Snapshot:
         """Loads what is live, with the words and the tower that a first query would wait for."""
-        return Snapshot.load(self._workspace, is_warm=True)
+        return replace(Snapshot.load(self._workspace, is_warm=True), texts=self._texts)
 
     def _passed(self, skipped: tuple[SkippedCommit, ...]) -> None:
         """Keeps why newer commits are not the one that answers."""

@@ -10,6 +10,7 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import replace
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -17,6 +18,7 @@ from app.desk.errors import NoRelease, ReleaseDamaged, UpdateRunning
 from app.desk.health import Degraded
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
+from app.home import cores
 from app.home.catalog_copy import damage_of
 from app.home.damage import CATALOG
 from app.home.degraded import degraded
@@ -55,7 +57,7 @@ class Serving:
         self._is_first = is_first
         self.workspace = workspace
         self.settings = workspace.settings
-        self.work = Work(workspace, on_ended=self.refresh)
+        self.work = Work(workspace, on_ended=self.refresh, threads=cores.but_one(workspace.settings.threads))
         self.metrics = ServerMetrics()
         self.metrics.watch(self)
         self.languages_asked = LanguageCounter(workspace.catalog)
@@ -251,7 +253,8 @@ class Serving:
             return current
         with self._others_lock:
             if wanted not in self._others:
-                self._others[wanted] = Snapshot.load(self.workspace, wanted)
+                other = Snapshot.load(self.workspace, wanted)
+                self._others[wanted] = replace(other, texts=current.texts)
                 while len(self._others) > _KEPT_SNAPSHOTS:
                     self._others.popitem(last=False)
             self._others.move_to_end(wanted)

@@ -31,15 +31,18 @@ class Work:
         intake: held while an upload is taken in.
     """
 
-    def __init__(self, workspace: Workspace, on_ended: Callable[[], object]) -> None:
+    def __init__(
+        self, workspace: Workspace, on_ended: Callable[[], object], threads: int | None = None
+    ) -> None:
         """Prepares; `take_up` begins.
 
         Args:
             workspace: opened for writing.
             on_ended: called after each job.
+            threads: that a job computes with; None leaves it to the settings.
         """
         self._workspace = workspace
-        self._settings = workspace.settings
+        self._settings = workspace.settings.model_copy(update={} if threads is None else {"threads": threads})
         self._on_ended = on_ended
         self.turn = threading.Lock()
         self.intake = threading.Lock()

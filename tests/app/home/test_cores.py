@@ -36,6 +36,17 @@ def test_what_somebody_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cores.environment(None)["OMP_NUM_THREADS"] == "7"
 
 
+def test_a_job_beside_a_server_leaves_it_a_core_unless_somebody_said_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for there, taken in ((8, 7), (2, 1), (1, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda there=there: there)
+        assert cores.but_one(None) == taken
+    assert cores.but_one(6) == 6
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert cores.but_one(None) is None
+
+
 def test_a_verb_settles_this_before_it_loads_torch(tmp_path: Path) -> None:
     code = (
         "from pathlib import Path; from app.commands.terminal import settings_for; "

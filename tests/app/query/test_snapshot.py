@@ -30,7 +30,7 @@ from app.query.parts import encode
 from app.query.question import Question
 from app.query.ranking import SHALLOWEST, ranked
 from app.query.reading import read_query
-from app.query.snapshot import LiveSnapshot, Snapshot
+from app.query.snapshot import LastTexts, LiveSnapshot, Snapshot
 from index.generation import load_generation
 from index.segment import forget_held
 from index.writing import write_generation
@@ -43,6 +43,7 @@ from model_updates.photo.model import LANGUAGES
 from model_updates.towers import resize_token_table, token_table
 from tests.app.small_home import copy_of, sample_chunk, small_home
 from tests.model_updates.photographs import photo_encoder
+from tests.model_updates.tiny import tiny_encoder
 
 
 @pytest.fixture
@@ -134,13 +135,26 @@ def test_the_server_swaps_to_a_new_commit_and_old_answers_stay_whole(
         workspace, sample_chunk(tmp_path / "x.zip", pictures=4, first=3), IntakeOptions(), by="t"
     )
     old_answer = find(workspace, before, "two red boats", k=100)
+    read = before.texts.read(before.encoder, "two red boats", ("en",))
 
     assert live.refresh() is True
     assert live.current.commit == before.commit + 1
     assert len(live.current.generation) == len(before.generation) + 4
     shared = [one.generation.portions[0].segment for one in (before, live.current)]
     assert shared[0] is shared[1], "what is served already is not opened again"
+    assert live.current.texts.read(live.current.encoder, "two red boats", ("en",)) is read, "nor read again"
     assert old_answer.release == before.release.id
+
+
+def test_the_last_texts_are_known_by_what_reads_them() -> None:
+    texts, encoder, other = LastTexts(most=8), tiny_encoder(), tiny_encoder(seed=1)
+    first = texts.read(encoder, "a boat", ("en",))
+    assert texts.read(encoder, "a boat", ("en",)) is first
+    assert not np.array_equal(texts.read(other, "a boat", ("en",)), first)
+    assert texts.read(encoder, "a boat", ("en", "de")).shape == (2, first.shape[1])
+    for number in range(8):
+        texts.read(encoder, str(number), ("en",))
+    assert texts.read(encoder, "a boat", ("en",)) is not first, "no more are kept than the last ones"
 
 
 def test_a_damaged_newer_release_is_not_served(workspace: Workspace, tmp_path: Path) -> None:
