@@ -17,7 +17,11 @@ pytestmark = pytest.mark.usefixtures("starts_at_once")
 _SHOW = (
     "import os, sys; print(sys.argv, sys.path[0], os.environ['X'], sys.stdin.read(), os.getcwd(), flush=True)"
 )
-_WAIT = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
+# A shell has its background jobs ignore Ctrl-C, and so do all that those start.
+_WAIT = (
+    "import os, signal, time; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "print(os.getpid(), flush=True); time.sleep(60)"
+)
 
 
 @pytest.mark.parametrize("flags", [[], ["-P"]])

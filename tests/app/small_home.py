@@ -35,7 +35,7 @@ def small_home(factory: pytest.TempPathFactory, *, pictures: int = PICTURES) -> 
     def make(home: Path) -> None:
         shutil.copytree(new_home(factory), home)
         with Workspace.open(load_settings(home=home, gate={"samples": 200, "cross_fit": False})) as workspace:
-            chunk = sample_chunk(home.parent / f"german-{pictures}.zip", pictures=pictures)
+            chunk = sample_chunk(home.parent / "german.zip", pictures=pictures)
             adding.add_chunk(workspace, chunk, IntakeOptions(), by="test")
 
     return _made_once(factory, f"small-home-{pictures}", make)
