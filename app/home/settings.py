@@ -72,9 +72,8 @@ class Settings(BaseSettings):
     # In how many processes `serve` answers searches and sends pictures; each of them keeps one core at work.
     processes: int = Field(default=1, ge=1, le=64)
     device: Literal["auto", "cpu", "cuda"] = "auto"  # `auto` takes a GPU when there is one.
-    threads: int | None = Field(
-        default=None, ge=1
-    )  # Of torch and FAISS; None leaves it to them, and one core to a server's searches.
+    # Threads of torch and FAISS; None leaves it to them, but jobs of a server leave one core to searches.
+    threads: int | None = Field(default=None, ge=1)
     # The kind of index of galleries above ten thousand pictures; smaller ones are searched exactly. `auto` goes by how
     # quick this machine is: it compares all pictures while that takes up to 20 ms, with half the digits where it would
     # take longer, and beyond looks through lists so widely that 99 of 100 are found that comparing all finds.

@@ -84,9 +84,8 @@ class Snapshot:
     hidden: frozenset[str] = frozenset()  # pictures of its index that were withdrawn since
     skipped: tuple[SkippedCommit, ...] = ()  # newer commits that it answers in place of, newest first
     reranker: Reranker | None = None  # of a release that has a fusion encoder
-    texts: LastTexts = field(
-        default_factory=LastTexts, compare=False, repr=False
-    )  # the snapshots of a server share it
+    # The snapshots of a server share it.
+    texts: LastTexts = field(default_factory=LastTexts, compare=False, repr=False)
 
     @property
     def pictures(self) -> int:
