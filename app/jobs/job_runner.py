@@ -10,9 +10,12 @@ import logging
 import os
 import resource
 import signal
+import threading
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from app.desk.errors import ChunkHeld, PackageDamaged, UpdateRunning, UsageProblem
@@ -45,7 +48,10 @@ _WRITE_SECONDS = 1.0  # each progress row is a durable write
 _STATE_OF_VERDICT = {"promote": "succeeded", "reject": "rejected", "review": "review"}
 TAKEN = "worker:taken"  # a fault point: the job is running and nothing has been done
 _ROWS = 500  # of an intake report that a job's row repeats
+# The chunk that an upload became; what is about to go live, and the commit that it follows.
+_FOR_THE_NEXT = {"chunk", "outcome", "parent"}
 _STOPPED = 130  # 128 + SIGINT, as shells count
+_told_to_end = threading.Event()  # set when this process is told to end
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -57,13 +63,18 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--home", type=Path, required=True)
     parser.add_argument("job_id")
     asked = parser.parse_args(arguments)
-    # SIGTERM (from `cancel`, or a machine that shuts down) ends Python code in order, as Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _stop)
     home = Home.open(asked.home)
     settings = _settings(home, asked.job_id)
     os.nice(settings.niceness)  # polite to the server beside it, which answers queries
     logs.configure(settings.log_level, home=home.root, to_stderr=True)
     return run_job(settings, asked.job_id)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Ends Python code in order, as Ctrl-C does: for `cancel`, or a machine that shuts down."""
+    _told_to_end.set()
+    signal.default_int_handler(number, frame)
 
 
 def run_job(settings: Settings, job_id: str) -> int:
@@ -113,14 +124,18 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
     report = _Progress(catalog, job)
     try:
         ended = _work(settings, job, report)
-    except KeyboardInterrupt:
-        # A cancelled job's row says so already and stays as it is.
-        catalog.update_job(
-            job.id, only_from="running", state="interrupted", error=phrase("Its process was stopped.")
-        )
-        logger.info("job=%s stopped", job.id)
-        return _STOPPED
-    except Exception as error:  # the outer edge of this process: whoever waits must hear of it
+    except (
+        KeyboardInterrupt,
+        Exception,
+    ) as error:  # the outer edge of this process: whoever waits must hear of it
+        # A library whose import is stopped may say that it is broken.
+        if isinstance(error, KeyboardInterrupt) or _told_to_end.is_set():
+            # A cancelled job's row says so already and stays as it is.
+            catalog.update_job(
+                job.id, only_from="running", state="interrupted", error=phrase("Its process was stopped.")
+            )
+            logger.info("job=%s stopped (%r)", job.id, error)
+            return _STOPPED
         problem = explain(error)
         if problem is None:
             logger.exception("job=%s", job.id)
@@ -155,9 +170,9 @@ def _update(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     from app.desk.jobs import UpdateRequest
     from app.learning import update_cycle
 
-    done = _committed_before_death(workspace, job)
-    if done is not None:
-        return done
+    made = _committed_before_death(workspace, job)
+    if made is not None:
+        return {"state": "succeeded", "result": made}
     request = UpdateRequest.from_json(job.arguments)
     scratch = workspace.home.staging / job.id
     scratch.mkdir(exist_ok=True)
@@ -166,13 +181,12 @@ def _update(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
 
 
 def _committed_before_death(workspace: Workspace, job: JobRecord) -> dict[str, Any] | None:
-    """How the job ended, when an earlier worker of it died between the commit and writing that down."""
-    outcome = job.progress.get("details", {}).get("outcome")
-    if job.progress.get("name") != "commit" or not outcome:
-        return None
-    for commit in reversed(workspace.releases.history()):
-        if commit.release == outcome["release"] and commit.reason == "promote":
-            return {"state": "succeeded", "result": outcome | {"commit": commit.number}}
+    """What an earlier worker of the job made live before it died, as it told of it right before."""
+    told = job.progress.get("details", {})
+    outcome = told.get("outcome")
+    for commit in workspace.releases.history() if outcome else ():
+        if (commit.release, commit.parent) == (outcome["release"], told["parent"]):
+            return {**outcome, "commit": commit.number}
     return None
 
 
@@ -205,7 +219,7 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
             workspace,
             why=f"chunk {chunk}",
             by=by,
-            progress=lambda stage: report(replace(stage, details={**stage.details, "chunk": chunk})),
+            progress=report,
         )
         hold(chunk)
     result = {
@@ -271,11 +285,13 @@ def _gallery(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, An
 
 
 def _removal(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
-    from app.learning.removal import rebuild_without
+    from app.learning.removal import Removal, rebuild_without
 
     scratch = workspace.home.staging / job.id
     scratch.mkdir(exist_ok=True)
-    ended = rebuild_without(workspace, **job.arguments, scratch=scratch, progress=report)
+    told = _committed_before_death(workspace, job)
+    made = None if told is None else Removal(**told)
+    ended = rebuild_without(workspace, **job.arguments, scratch=scratch, progress=report, made=made)
     return {"state": _STATE_OF_VERDICT[ended.verdict], "result": asdict(ended)}
 
 
@@ -319,7 +335,10 @@ _KINDS = {
 
 
 class _Progress:
-    """Writes stages to the job's row, each new one at once and the same one now and then."""
+    """Writes stages to the job's row, each new one at once and the same one now and then.
+
+    What a worker has to know that goes on after this one died is repeated with every later stage.
+    """
 
     def __init__(self, catalog: Catalog, job: JobRecord) -> None:
         self._catalog = catalog
@@ -327,11 +346,14 @@ class _Progress:
         self._track = Track(job.progress)
         self._pace = StagePace()
         self._stage = dict(job.progress)
+        self._kept: dict[str, Any] = {}
+        self._keep(self._stage.get("details", {}))
         self._name = ""
         self._written = 0.0
 
     def __call__(self, stage: Stage) -> None:
-        stage = self._pace(stage)
+        self._keep(stage.details)
+        stage = self._pace(replace(stage, details={**stage.details, **self._kept}))
         self._track.stage(stage)
         self._stage = stage.to_json()
         now = time.monotonic()
@@ -341,6 +363,9 @@ class _Progress:
             logger.info("job=%s stage=%s %s", self._job_id, stage.name, stage.message)
         self._name, self._written = stage.name, now
         self._catalog.update_job(self._job_id, progress=self._stage | self._track.to_json())
+
+    def _keep(self, details: Mapping[str, Any]) -> None:
+        self._kept |= {key: details[key] for key in _FOR_THE_NEXT & details.keys()}
 
     def last(self) -> dict[str, Any]:
         """Returns the last stage, with the whole track and the most memory that this process had."""

@@ -9,6 +9,7 @@ from typing import Any
 from app.desk.jobs import Stage
 from app.home.commits import CommitRecord
 from ingest.report import IntakeReport
+from ingest.sentence import phrase
 
 Tell = Callable[[Stage], None]
 """Who is told how far something is."""
@@ -16,6 +17,12 @@ Tell = Callable[[Stage], None]
 
 def say_nothing(_stage: Stage) -> None:
     """Tells nobody."""
+
+
+def committing(outcome: Mapping[str, Any], live: CommitRecord) -> Stage:
+    """Returns what is told right before a commit: a worker that dies after it is then known to have made it."""
+    message = phrase("making {release} live", release=outcome["release"])
+    return Stage("commit", message, details={"outcome": outcome, "parent": live.number})
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ release that had not learned from it. Each step passes the gate like any update.
 step passed; else it waits for a person, or nothing is published. Until then what is live stays live.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from app.desk.errors import UsageProblem
@@ -14,7 +14,7 @@ from app.desk.jobs import Stage, UpdateRequest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, update_cycle
-from app.learning.outcomes import Tell
+from app.learning.outcomes import Tell, committing
 from ingest.sentence import phrase
 from ingest.standing import WITHDRAWN
 
@@ -82,9 +82,18 @@ def plan(workspace: Workspace, chunk: str, *, by: str) -> Plan:
 
 
 def rebuild_without(
-    workspace: Workspace, chunk: str, *, why: str, by: str, scratch: Path, progress: Tell
+    workspace: Workspace,
+    chunk: str,
+    *,
+    why: str,
+    by: str,
+    scratch: Path,
+    progress: Tell,
+    made: Removal | None = None,
 ) -> Removal:
     """Rebuilds what is live without a withdrawn chunk, and makes it live when every step passed the gate.
+
+    What an earlier worker `made` live before it died is not rebuilt; only its pictures are still to be left out.
 
     Raises:
         UsageProblem: as `plan`; or the chunk is not withdrawn.
@@ -94,8 +103,10 @@ def rebuild_without(
     if record.standing != WITHDRAWN:
         raise UsageProblem(f'Withdraw it first: `perennial withdraw {record.id} --why "…"`.')
     why = f"rebuilt without chunk {record.id}: {why}"
-    with workspace.releases.updater_lock(f"rebuilding without chunk {record.id}"):
-        ended = _rebuilt(workspace, record.id, why=why, by=by, scratch=scratch, progress=progress)
+    ended = made
+    if ended is None:
+        with workspace.releases.updater_lock(f"rebuilding without chunk {record.id}"):
+            ended = _rebuilt(workspace, record.id, why=why, by=by, scratch=scratch, progress=progress)
     # Whatever came out, what is live loses the pictures that only this chunk had.
     extended, embedded = adding.extend_gallery(workspace, why=why, by=by, progress=progress)
     if ended.commit is not None and extended is not None:
@@ -141,8 +152,6 @@ def _rebuilt(
             chunk=chunk,
         )
         return _ended(todo, chunk, verdict, record.id, None, embedded, said)
-    reason = "promote" if todo.again else "rollback"
-    commit = workspace.releases.commit(record.id, parent=live.number, reason=reason, why=why, by=by)
     taught = phrase("nothing had to be taught again")
     if todo.again:
         count = len(todo.again)
@@ -157,7 +166,11 @@ def _rebuilt(
         release=todo.begin.id,
         what=taught,
     )
-    return _ended(todo, chunk, verdict, record.id, commit.number, embedded, said)
+    ended = _ended(todo, chunk, verdict, record.id, None, embedded, said)
+    progress(committing(asdict(ended), live))
+    reason = "promote" if todo.again else "rollback"
+    commit = workspace.releases.commit(record.id, parent=live.number, reason=reason, why=why, by=by)
+    return replace(ended, commit=commit.number)
 
 
 def _ended(

@@ -25,7 +25,7 @@ from app.learning import gallery, going_live, lessons, publishing
 from app.learning.cross_fitting import examine
 from app.learning.forecast import memory_needed
 from app.learning.judging import Taught, judge_taught
-from app.learning.outcomes import Tell, UpdateOutcome
+from app.learning.outcomes import Tell, UpdateOutcome, committing
 from app.learning.probes import write_probes
 from app.learning.release_words import pin_sentence, pinned
 from app.learning.training import CHECKPOINTS, learn, training_json
@@ -125,14 +125,7 @@ def _bring_live(
     if pin is not None:
         waits = phrase("It waits, not live: {why}", why=pin_sentence(pin))
         return replace(outcome, sentence=joined((outcome.sentence, waits)))
-    # The outcome travels along: a worker that dies right after the commit is then known to have made it.
-    progress(
-        Stage(
-            "commit",
-            phrase("making {release} live", release=outcome.release),
-            details={"outcome": asdict(outcome)},
-        )
-    )
+    progress(committing(asdict(outcome), live))
     why = request.why or f"{taught.lesson.strategy.name} on chunk {taught.lesson.chunk}"
     try:
         commit = workspace.releases.commit(

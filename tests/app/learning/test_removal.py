@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import UpdateRunning, UsageProblem
-from app.desk.jobs import UpdateRequest
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.jobs import requests, worker
+from app.jobs import job_runner, requests, worker
 from app.learning import adding, going_live, removal, standing, update_cycle
 from app.learning.outcomes import UpdateOutcome, say_nothing
 from ingest.intake import IntakeOptions
@@ -90,3 +90,37 @@ def test_the_last_chunk_is_removed_without_teaching_anything(workspace: Workspac
     live = going_live.live_release(workspace)[1]
     assert (ended.verdict, ended.taught, live.version) == ("promote", (), before.version)
     assert workspace.catalog.gallery_ids() == list(workspace.open_generation(live.generation).ids) == []
+
+
+class Died(BaseException):
+    """The worker was killed here."""
+
+
+def test_a_removal_whose_worker_died_right_after_it_went_live_ends_well(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    german = workspace.catalog.chunks()[-1].id
+    taught(workspace, german)
+    job = requests.remove_chunk(workspace, german, why="wrong", by="test")
+    told: list[Stage] = []
+
+    def die(stage: Stage) -> None:
+        if told and told[-1].name == "commit":
+            raise Died
+        told.append(stage)
+
+    with pytest.raises(Died):
+        removal.rebuild_without(workspace, **job.arguments, scratch=tmp_path, progress=die)
+    commit, live = going_live.live_release(workspace)
+    assert german not in live.manifest.chunks
+    workspace.catalog.update_job(job.id, state="interrupted", progress=told[-1].to_json())
+    workspace.close()
+
+    assert job_runner.run_job(workspace.settings, job.id) == 0
+    with Workspace.open(workspace.settings) as after:
+        ended = after.catalog.job(job.id)
+        assert (ended.state, ended.result["verdict"], ended.error) == ("succeeded", "promote", None)
+        newest, live = going_live.live_release(after)
+        assert ended.result["commit"] == newest.number > commit.number
+        assert after.catalog.gallery_ids() == list(after.open_generation(live.generation).ids) == []
+        assert ended.progress["details"]["parent"] == commit.parent
