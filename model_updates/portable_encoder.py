@@ -229,6 +229,7 @@ class Graphs(NamedTuple):
     place: Path | None  # None where there are none that a search may use
     why: str = ""  # there are none
     may_be_made: bool = False  # of its weights, by torch
+    are_damaged: bool = False  # there were some
 
 
 def graphs_of(folder: Path, later: Path) -> Graphs:
@@ -241,6 +242,7 @@ def graphs_of(folder: Path, later: Path) -> Graphs:
     if "needs_torch" in manifest:
         return Graphs(None, str(manifest["needs_torch"]))
     why: str = phrase("it was written before versions brought graphs along")
+    are_damaged = False
     for place in (folder, later) if FACTS in manifest["files"] else (later,):
         try:
             said = read_manifest(place) if place.exists() else {}
@@ -250,8 +252,8 @@ def graphs_of(folder: Path, later: Path) -> Graphs:
                 _require_sound(place)
                 return Graphs(place)
         except VersionDamaged as error:
-            why = str(error).partition(";")[0]
-    return Graphs(None, why, may_be_made=True)
+            why, are_damaged = str(error).partition(";")[0], True
+    return Graphs(None, why, may_be_made=True, are_damaged=are_damaged)
 
 
 def is_portable(folder: Path) -> bool:

@@ -42,6 +42,9 @@ from model_updates.version_files import GRAPHS
 logger = logging.getLogger(__name__)
 
 KNOWN_SHOWN = 10
+_KEPT_MANIFESTS = (
+    64  # each is some ten to a hundred kilobytes, and read some times whenever what is live changes
+)
 # A release being made right now names its folders within this time.
 GRACE_SECONDS = 600.0
 STAGING_SECONDS = 86_400.0  # a large gallery may take hours to stage
@@ -109,6 +112,7 @@ class ReleaseStore:
         self._generations = Shelf(home.generations, "generation", self._files)
         self._releases = Shelf(home.releases, "release", self._files)
         self.damage = Damage(home.damaged)  # what was found damaged
+        self._manifests: dict[str, ReleaseManifest] = {}  # what was read last, by sha256
         # A thread, not a flag: another thread of this process is another updater.
         self._locked_by: int | None = None
 
@@ -251,7 +255,7 @@ class ReleaseStore:
         if standing.commit is not None:
             return replace(standing.commit, skipped=standing.skipped)
         if standing.skipped:
-            if self.standing(with_index=False).commit is not None:
+            if self.standing(with_index=False, refused=refused).commit is not None:
                 raise NoRelease(
                     f"{standing.skipped[0].why} `perennial repair` makes the index again of what is kept of the "
                     "pictures, and so does the next `perennial add`. Or restore the home from a backup."
@@ -498,12 +502,17 @@ class ReleaseStore:
 
     def _read_release(self, release_id: str) -> ReleaseRecord:
         document, digest = self._releases.read(release_id)
-        try:
-            manifest = ReleaseManifest.from_json(document)
-        except (KeyError, TypeError) as error:
-            raise ReleaseDamaged(
-                f"The manifest of release {release_id} is none of a release ({error!r})."
-            ) from error
+        manifest = self._manifests.get(digest)
+        if manifest is None:
+            try:
+                manifest = ReleaseManifest.from_json(document)
+            except (KeyError, TypeError) as error:
+                raise ReleaseDamaged(
+                    f"The manifest of release {release_id} is none of a release ({error!r})."
+                ) from error
+            if len(self._manifests) >= _KEPT_MANIFESTS:
+                self._manifests.clear()
+            self._manifests[digest] = manifest
         return ReleaseRecord(
             id=release_id,
             seq=sequence(release_id),

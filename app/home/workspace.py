@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
+from app.desk.errors import ReleaseDamaged
 from app.desk.troubles import saying_what_is_missing
 from app.home import lock
 from app.home.folder import Home
@@ -129,7 +130,12 @@ class Workspace:
         return self._searchers[version_id]
 
     def _graphs_of(self, version_id: str) -> Path | None:
-        """Returns where a version's graphs lie; where there are none, or damaged ones, they are made of its weights."""
+        """Returns where a version's graphs lie; where there are none, or damaged ones, they are made of its weights.
+
+        Raises:
+            ReleaseDamaged: they are damaged, and there is no torch to make them again.
+            NeedsLearning: there never were any, and there is no torch to make them.
+        """
         folder, later = self.home.versions / version_id, self.home.graphs / version_id
         found = graphs_of(folder, later)
         if found.may_be_made:
@@ -143,7 +149,9 @@ class Workspace:
                     version=version_id,
                     why=found.why,
                 )
-                raise NeedsLearning(joined((said, str(error)))) from error
+                raise (ReleaseDamaged if found.are_damaged else NeedsLearning)(
+                    joined((said, str(error)))
+                ) from error
             except OSError as error:
                 logger.warning(
                     "version %s is searched by torch, its graphs cannot be written: %s", version_id, error

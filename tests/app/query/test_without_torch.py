@@ -21,6 +21,7 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live, update_cycle
 from model_updates import versions
+from tests.app.doctor.test_damage_at_start import flip, make_other_release
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
 # `import torch` fails then, and whoever only looks for it finds nothing.
@@ -110,6 +111,20 @@ def test_damaged_graphs_say_what_makes_them_again_and_nothing_else_answers(works
     )
     assert "can be made of its weights" in said
     assert "rank" not in answer.stdout
+
+
+def test_of_a_release_whose_graphs_are_damaged_the_one_before_answers(workspace: Workspace) -> None:
+    before = going_live.live_release(workspace)[1].id
+    workspace.close()
+    make_other_release(workspace.settings)
+    graph = sorted(workspace.home.versions.glob("*/search-text.onnx"))[-1]
+    flip(graph, -5)
+    answer = run(workspace, "search", "two red boats", "--json")
+    found = json.loads(answer.stdout)
+    assert found["release"] == before
+    assert f"{before} answers" in found["note"]
+    assert "has no sound graphs to be searched by" in found["note"]
+    assert "pip install" in found["note"]
 
 
 def assert_says_how_to_install(answer: subprocess.CompletedProcess[str]) -> None:
