@@ -8,6 +8,7 @@ comes before torch.
 
 import os
 import sys
+import threading
 from pathlib import Path
 
 # The first is the standard's; the second is that of LLVM's and Intel's OpenMP.
@@ -38,3 +39,9 @@ def own_process(module: str, threads: int | None) -> tuple[list[str], dict[str, 
 def settle(threads: int | None) -> None:
     """Makes that the environment of this process and of those it starts; without effect once torch is loaded."""
     os.environ.update(environment(threads))
+
+
+def stand_back() -> None:
+    """Has all other threads go before this one until it ends; nothing where a thread has no niceness of its own."""
+    if sys.platform == "linux":  # where every thread has one: setpriority(2)
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)

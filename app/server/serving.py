@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -199,7 +200,11 @@ class Serving:
         """Reads and measures what is live once for all processes: the others read what the first one has kept."""
         if self._is_first and self._live is not None and self._live.current.release.id != self._prepared:
             self._prepared = self._live.current.release.id
-            self._read_whole(self._live.current)
+            reading = threading.Thread(
+                target=self._read_behind, args=(self._live.current,), name="read-whole"
+            )
+            reading.start()
+            reading.join()
             self._prepare(self._live.current)
 
     def _look_around(self) -> None:
@@ -214,6 +219,10 @@ class Serving:
             self.finder.prepare(snapshot)
         except _TIDYING_MAY_FAIL as error:  # the watch must go on; a query that needs it tries again
             logger.warning("could not prepare release %s: %s", snapshot.release.id, error)
+
+    def _read_behind(self, snapshot: Snapshot) -> None:
+        cores.stand_back()
+        self._guarded(partial(self._read_whole, snapshot))
 
     def _read_whole(self, snapshot: Snapshot) -> None:
         """Reads every byte of what answers, for which nobody waited, and steps down where one has changed."""
