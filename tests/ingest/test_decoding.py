@@ -1,4 +1,7 @@
-"""Claims about decoding apart: what takes too much is refused with a reason, and this process goes on."""
+"""Claims about decoding apart: what takes too much is refused with a reason, and this process goes on.
+
+Row 3 of what fell once (SECURITY.md).
+"""
 
 from __future__ import annotations
 

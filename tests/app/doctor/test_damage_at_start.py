@@ -1,6 +1,8 @@
-"""Row 5 of what fell: damage found when a server starts, or a search opens a home.
+"""Damage found when a server starts, or a search opens a home.
 
 One release can be damaged anywhere and the one before it answers, says so, and is mended by one command.
+
+Row 5 of what fell once (SECURITY.md).
 """
 
 from __future__ import annotations

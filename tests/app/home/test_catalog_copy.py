@@ -1,4 +1,7 @@
-"""Row 5 of what fell: a damaged catalog is said in a sentence, and taken from the copy that is kept after work."""
+"""A damaged catalog is said in a sentence, and taken from the copy that is kept after work.
+
+Row 5 of what fell once (SECURITY.md).
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Row 4 of what fell: packages that another home made to do harm. Each comes through `perennial import`.
+"""Packages that another home made to do harm. Each comes through `perennial import`.
 
 Their checksums all fit: whoever writes a package can make them. What is refused leaves nothing behind.
+
+Row 4 of what fell once (SECURITY.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Claims about the log: a message is a line, and a flood is a line a second."""
+"""Claims about the log: a message is a line, and a flood is a line a second.
+
+Row 6 of what fell once (SECURITY.md).
+"""
 
 from __future__ import annotations
 

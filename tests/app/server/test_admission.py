@@ -1,4 +1,7 @@
-"""Claims about the door: kinds of requests keep out of each other's way, and who cannot begin soon is told so."""
+"""Claims about the door: kinds of requests keep out of each other's way, and who cannot begin soon is told so.
+
+Row 1 of what fell once (SECURITY.md).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Claims about connections: sockets that say nothing keep nobody out, and half a request is not waited for for ever."""
+"""Claims about connections: sockets that say nothing keep nobody out, and half a request is not waited for for ever.
+
+Row 6 of what fell once (SECURITY.md).
+"""
 
 from __future__ import annotations
 

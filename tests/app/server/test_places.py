@@ -1,4 +1,7 @@
-"""Claims about places: who waits, who is refused, and how long a queue may stand."""
+"""Claims about places: who waits, who is refused, and how long a queue may stand.
+
+Row 1 of what fell once (SECURITY.md).
+"""
 
 from __future__ import annotations
 

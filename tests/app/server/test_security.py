@@ -1,4 +1,7 @@
-"""Claims about passwords, roles and what the guard refuses."""
+"""Claims about passwords, roles and what the guard refuses.
+
+Row 2 of what fell once (SECURITY.md).
+"""
 
 from __future__ import annotations
 
