@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -46,6 +47,7 @@ from model_updates.opening import open_encoder
 from model_updates.versions import write_version
 
 PICTURES = 10
+_LEFT: list[int] = []
 
 
 def sample_upload(
@@ -151,6 +153,20 @@ def _uploads() -> Path:
 
 
 @contextmanager
+def _listener() -> Iterator[socket.socket]:
+    """An address that an earlier server has left, if there is one: a browser knows the scripts that lie there."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", _LEFT.pop() if _LEFT else 0))
+        except OSError:  # somebody has taken it since
+            listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+        yield listener
+    _LEFT.append(port)
+
+
+@contextmanager
 def _jobs_done(serving: Serving) -> Iterator[None]:
     """Runs what a server queues as it comes, in a thread of this process and one by one.
 
@@ -189,11 +205,11 @@ def served(
     Building the pages takes longer than all else that starts.
     """
     start_gradio(_uploads())
-    with Workspace.open(settings) as workspace, socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+    with Workspace.open(settings) as workspace, _listener() as listener, ThreadPoolExecutor(1) as elsewhere:
         serving = Serving(workspace)
         build = create_app if with_pages else create_api
-        app = build(serving, passwords)
+        # A test's own thread may have a loop that runs, its browser's, and Gradio needs another.
+        app = elsewhere.submit(build, serving, passwords).result()
         server = uvicorn.Server(server_options(app, settings))
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +20,14 @@ PICTURES = 130
 
 
 def make_album(folder: Path) -> Settings:
-    """Takes the pictures in, half of them with a caption; those of the template home come before them."""
+    """Half of the pictures have a caption; those of the template home come before them."""
+    shutil.copytree(_template(), folder / "home")
+    return Settings(home=folder / "home", poll_seconds=0.1, jobs="elsewhere")
+
+
+@cache
+def _template() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="album-"))
     settings = make_home(folder)
     (folder / "album" / "by the sea").mkdir(parents=True)
     drawn = np.random.default_rng(5)
@@ -30,4 +40,4 @@ def make_album(folder: Path) -> Settings:
             place.with_suffix(".txt").write_text(f"coloured clouds, number {number}", encoding="utf-8")
     with AtHome(settings, by="tests") as desk:
         desk.add_chunk(folder / "album", IntakeOptions(language="en"), lambda _: None)
-    return settings
+    return settings.home

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -52,6 +54,17 @@ def open_page(page: Page, url: str) -> None:
     with page.expect_request(lambda request: is_event(request.url)):
         page.goto(url)
     settle(page)
+
+
+@contextmanager
+def speaking(page: Page, locale: str) -> Iterator[None]:
+    """The browser of a page has this language; a context of its own would make everything of Gradio's scripts anew."""
+    session = page.context.new_cdp_session(page)
+    agent = page.evaluate("navigator.userAgent")
+    session.send("Emulation.setUserAgentOverride", {"userAgent": agent, "acceptLanguage": locale})
+    session.send("Emulation.setLocaleOverride", {"locale": locale})
+    yield
+    session.detach()
 
 
 def ask(page: Page, box: str, text: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright, sync_playwright
 
 from app.demo import homes
 from app.demo.findings import Check, Exhibit, Findings
@@ -18,9 +19,8 @@ from app.home.settings import Settings
 from app.home.workspace import Workspace
 from tests.app.gate_reports import findings, gate_report
 from tests.app.server.served import Served, add_held_out, make_home, served
+from tests.app.ui.album import make_album
 from tests.app.ui.browsing import CHROMIUM, UNANSWERED, WAIT_MS, is_event
-
-SERVERS = frozenset({"server", "guided", "judged", "measured", "fresh", "held", "strict", "toured", "album"})
 
 
 @pytest.fixture(scope="module")
@@ -88,50 +88,74 @@ def _measured() -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Starts after the servers of its module: it leaves an event loop running, in which none can be started."""
-    here = [item for item in request.session.items if item.path == request.path]
-    asked = {name for item in here for name in getattr(item, "fixturenames", ())}
-    for server in sorted(asked & SERVERS):
-        request.getfixturevalue(server)
+def album(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with pictures for several pages."""
+    with served(make_album(tmp_path_factory.mktemp("album")), with_pages=True) as running:
+        yield running
+
+
+@pytest.fixture(scope="package")
+def playwright() -> Iterator[Playwright]:
+    """Leaves an event loop running, in which no other can be started until the last test of this folder."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
-        yield browser
-        browser.close()
+        yield playwright
 
 
-@pytest.fixture(scope="module")
-def context(browser: Any) -> Iterator[Any]:
-    """What the pages of a file share: a cache, so that Gradio's scripts are compiled once."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+@pytest.fixture(scope="package")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(
+        executable_path=str(CHROMIUM),
+        args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+    )
+    yield browser
+    browser.close()
+
+
+@pytest.fixture(scope="package")
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context()
     context.set_default_timeout(WAIT_MS)
     yield context
     context.close()
 
 
 @pytest.fixture
-def page(context: Any) -> Iterator[Page]:
-    """A page of a person who was never here."""
-    page = context.new_page()
+def page(context: BrowserContext) -> Iterator[Page]:
+    """A page of a person who was never here.
+
+    All stand in one tab: the process behind it keeps what it has made of Gradio's scripts, without which opening a page
+    takes twice as long.
+    """
+    page: Any = context.pages[0] if context.pages else context.new_page()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.emulate_media(color_scheme="light")
+    heard: list[tuple[str, Callable[[Any], object]]] = []
     outside: list[str] = []
     forbidden: list[str] = []
-    page.on(
-        "console",
-        lambda said: forbidden.append(said.text) if "Content Security Policy" in said.text else None,
-    )
-    page.on("request", lambda request: outside.append(request.url))
-    page.on("request", lambda request: UNANSWERED.append(request.url) if is_event(request.url) else None)
+
+    def hear(event: str, told: Callable[[Any], object]) -> None:
+        page.on(event, told)
+        heard.append((event, told))
+
+    hear("console", lambda said: forbidden.append(said.text) if "Content Security Policy" in said.text else 0)
+    hear("request", lambda request: outside.append(request.url))
+    hear("request", lambda request: UNANSWERED.append(request.url) if is_event(request.url) else 0)
     for ended in ("requestfinished", "requestfailed"):
-        page.on(ended, lambda request: UNANSWERED.remove(request.url) if is_event(request.url) else None)
+        hear(ended, lambda request: UNANSWERED.remove(request.url) if is_event(request.url) else 0)
     yield page
-    if page.url.startswith("http"):
-        # An answer that is still on its way would be remembered after this.
-        page.evaluate("() => { window.stop(); localStorage.clear(); }")
+    page.unroute_all()
+    try:
+        if page.url.startswith("http"):
+            # An answer that is still on its way would be remembered after this.
+            page.evaluate("() => { window.stop(); localStorage.clear(); sessionStorage.clear(); }")
+            page.mouse.move(0, 0)
+            page.goto(urljoin(page.url, "/healthz"))
+    except Error:  # it crashed, or its server is gone
+        page.close()
+        raise
+    for event, told in heard:
+        page.remove_listener(event, told)
     context.clear_cookies()
-    page.close()
     UNANSWERED.clear()
     strangers = [url for url in outside if not url.startswith(("http://127.0.0.1:", "data:", "blob:"))]
     assert strangers == [], "the pages must not need the internet"

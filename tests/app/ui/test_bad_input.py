@@ -12,7 +12,6 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.app.server.served import Served, make_home, served
-from tests.app.ui.album import make_album
 from tests.app.ui.browsing import IN_A_BROWSER, TILES, ask, does_not_overflow, open_page, settle
 
 pytestmark = IN_A_BROWSER
@@ -23,13 +22,6 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A server with small uploads."""
     settings = make_home(tmp_path_factory.mktemp("strict"))
     with served(settings.model_copy(update={"max_upload_bytes": 1_000_000}), with_pages=True) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def album(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server with pictures for several pages."""
-    with served(make_album(tmp_path_factory.mktemp("album")), with_pages=True) as running:
         yield running
 
 

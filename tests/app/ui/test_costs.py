@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Playwright
 
 from tests.app.ui.browsing import IN_A_BROWSER
 
@@ -48,9 +48,9 @@ def test_deep_pages_of_an_answer_cost_the_server_what_the_first_ones_do(benchmar
     ],
 )
 def test_the_first_load_is_small_beyond_what_gradio_brings(
-    benchmark: Any, server: Any, path: str, ready: str, script: str
+    benchmark: Any, server: Any, playwright: Playwright, path: str, ready: str, script: str
 ) -> None:
-    with sync_playwright() as playwright, benchmark.opened(playwright) as page:
+    with benchmark.opened(playwright) as page:
         load = benchmark.first_load(page, f"{server.url}{path}", ready)
     assert script in load.ours, "our own script was not counted as ours"
     gradios, ours = (sum(files.values()) for files in (load.gradios, load.ours))
@@ -60,9 +60,9 @@ def test_the_first_load_is_small_beyond_what_gradio_brings(
 
 
 def test_a_search_on_the_page_costs_the_server_little_beyond_one_over_rest(
-    benchmark: Any, server: Any
+    benchmark: Any, server: Any, playwright: Playwright
 ) -> None:
-    with sync_playwright() as playwright, benchmark.opened(playwright) as page:
+    with benchmark.opened(playwright) as page:
         # How many thumbnails the server has sent when the new pictures stand there depends on the machine.
         page.route("**/thumbnail*", lambda route: route.abort())
         page.goto(server.url)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -23,6 +22,7 @@ from tests.app.ui.browsing import (
     is_drawn,
     open_page,
     settle,
+    speaking,
     unfold,
 )
 
@@ -72,23 +72,21 @@ def test_the_check_report_shows_the_pictures_of_held_and_rejected_pairs(
     assert broken_rules(page) == []
 
 
-def test_the_pairs_and_what_is_said_of_them_speak_the_browsers_language(held: Served, browser: Any) -> None:
+def test_the_pairs_and_what_is_said_of_them_speak_the_browsers_language(held: Served, page: Page) -> None:
     say = Words("de").said
-    context = browser.new_context(locale="de-AT")
-    page = context.new_page()
-    open_page(page, f"{held.url}/admin/")
-    choose(page, "#known", ".zip")
-    page.click("#use-known")
-    unfold(page, say(FOLDED))
-    expect(page.locator("#aside-which")).to_contain_text("Wartet auf dein Wort (")
-    expect(page.locator("#aside-cards li").first).to_contain_text("Ihre Sprache ist nicht angegeben")
-    expect(page.locator("#aside")).to_contain_text(Words("de").said(held_words.HELP)[:30])
-    settle(page)
-    page.click("#aside-accept")
-    expect(page.locator("#aside-said")).to_have_text(
-        say("No pair is named: say which to accept, and which to leave out.")
-    )
-    context.close()
+    with speaking(page, "de-AT"):
+        open_page(page, f"{held.url}/admin/")
+        choose(page, "#known", ".zip")
+        page.click("#use-known")
+        unfold(page, say(FOLDED))
+        expect(page.locator("#aside-which")).to_contain_text("Wartet auf dein Wort (")
+        expect(page.locator("#aside-cards li").first).to_contain_text("Ihre Sprache ist nicht angegeben")
+        expect(page.locator("#aside")).to_contain_text(Words("de").said(held_words.HELP)[:30])
+        settle(page)
+        page.click("#aside-accept")
+        expect(page.locator("#aside-said")).to_have_text(
+            say("No pair is named: say which to accept, and which to leave out.")
+        )
 
 
 def test_a_person_accepts_and_leaves_out_single_pairs(held: Served, page: Page) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -17,11 +16,11 @@ from tests.app.ui.axe import broken_rules
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
     TILES,
-    WAIT_MS,
     ask,
     choose,
     does_not_overflow,
     open_page,
+    speaking,
     unfold,
 )
 
@@ -32,13 +31,12 @@ def _in(*wanted: str) -> pytest.MarkDecorator:
     """Asks a test in these ways of writing and widths; in the others under -m slow."""
     every = {"ar-390": ("ar", 390), "de-AT-1440": ("de-AT", 1440), "ar-1440": ("ar", 1440)}
     return pytest.mark.parametrize(
-        "elsewhere",
+        "abroad",
         [
             pytest.param(way, id=name, marks=[] if name in wanted else [pytest.mark.slow])
             for name, way in every.items()
         ],
         indirect=True,
-        scope="module",
     )
 
 
@@ -47,21 +45,12 @@ both_directions = _in("ar-390", "de-AT-1440")
 in_arabic = _in("ar-390")
 
 
-@pytest.fixture(scope="module")
-def elsewhere(browser: Any, request: pytest.FixtureRequest) -> Iterator[tuple[str, Any]]:
-    locale, width = request.param
-    context = browser.new_context(locale=locale, viewport={"width": width, "height": 900})
-    context.set_default_timeout(WAIT_MS)
-    yield locale.split("-")[0], context
-    context.close()
-
-
 @pytest.fixture
-def abroad(elsewhere: tuple[str, Any]) -> Iterator[tuple[str, Page]]:
-    language, context = elsewhere
-    page = context.new_page()
-    yield language, page
-    page.close()
+def abroad(page: Page, request: pytest.FixtureRequest) -> Iterator[tuple[str, Page]]:
+    locale, width = request.param
+    page.set_viewport_size({"width": width, "height": 900})
+    with speaking(page, locale):
+        yield locale.split("-")[0], page
 
 
 # What a person sees and presses on the Search page; each must be whole, inside the screen and beside the others.
@@ -93,35 +82,32 @@ ROOMS = [("de", 1440), ("fr", 390), ("ar", 390), ("ja", 1440)]
         for width in (1440, 390)
     ],
 )
-def test_what_is_said_has_room_in_every_language(
-    server: Served, browser: Any, locale: str, width: int
-) -> None:
-    theme = "dark" if width == 390 else "light"
-    context = browser.new_context(locale=locale, viewport={"width": width, "height": 900}, color_scheme=theme)
-    page = context.new_page()
-    for address in ("/", "/?text=ein+rotes+Boot"):
-        page.goto(f"{server.url}{address}")
-        expect(page.locator(TILES)).to_have_count(10)
-        page.wait_for_timeout(800)  # the filters come with Gradio
-        boxes = page.evaluate(BOXES, SEEN)
-        assert len(boxes) >= len(SEEN)
-        for one in boxes:
-            assert not one["cut"], one
-            assert one["left"] >= 0, one
-            assert one["right"] <= width, one
-        for one, other in itertools.combinations(boxes, 2):
-            apart = one["right"] <= other["left"] + 1 or other["right"] <= one["left"] + 1
-            assert apart or one["bottom"] <= other["top"] + 1 or other["bottom"] <= one["top"] + 1, (
-                one,
-                other,
-            )
-        # Pictures come first: they fill nearly three quarters of a telephone, and more of a desk.
-        first = page.locator(TILES).first.bounding_box()
-        assert first is not None
-        assert first["y"] < (200 if width > 1000 else 250)
-    does_not_overflow(page)
-    assert broken_rules(page) == []
-    context.close()
+def test_what_is_said_has_room_in_every_language(server: Served, page: Page, locale: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme="dark" if width == 390 else "light")
+    with speaking(page, locale):
+        for address in ("/", "/?text=ein+rotes+Boot"):
+            page.goto(f"{server.url}{address}")
+            expect(page.locator(TILES)).to_have_count(10)
+            page.wait_for_timeout(800)  # the filters come with Gradio
+            boxes = page.evaluate(BOXES, SEEN)
+            assert len(boxes) >= len(SEEN)
+            for one in boxes:
+                assert not one["cut"], one
+                assert one["left"] >= 0, one
+                assert one["right"] <= width, one
+            for one, other in itertools.combinations(boxes, 2):
+                apart = one["right"] <= other["left"] + 1 or other["right"] <= one["left"] + 1
+                assert apart or one["bottom"] <= other["top"] + 1 or other["bottom"] <= one["top"] + 1, (
+                    one,
+                    other,
+                )
+            # Pictures come first: they fill nearly three quarters of a telephone, and more of a desk.
+            first = page.locator(TILES).first.bounding_box()
+            assert first is not None
+            assert first["y"] < (200 if width > 1000 else 250)
+        does_not_overflow(page)
+        assert broken_rules(page) == []
 
 
 @both_directions

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.app.server.served import Served, served
-from tests.app.ui.album import PICTURES, make_album
+from tests.app.server.served import Served
+from tests.app.ui.album import PICTURES
 from tests.app.ui.browsing import IN_A_BROWSER, TILES, does_not_overflow, open_page, settle
 
 pytestmark = IN_A_BROWSER
@@ -25,12 +24,6 @@ BOXES = """() => [...document.querySelectorAll("#results > .tile:not(.blank)")].
 SHIFTS = """new PerformanceObserver((list) => {
   for (const one of list.getEntries()) if (!one.hadRecentInput) window.shifted = (window.shifted || 0) + one.value;
 }).observe({type: "layout-shift", buffered: true});"""
-
-
-@pytest.fixture(scope="module")
-def album(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_album(tmp_path_factory.mktemp("album")), with_pages=True) as running:
-        yield running
 
 
 def _rows(page: Page) -> list[list[dict[str, Any]]]:

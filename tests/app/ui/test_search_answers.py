@@ -23,12 +23,6 @@ ALL = PICTURES + 10
 NAMES = re.compile(r"picture \d+\.jpg")
 
 
-@pytest.fixture(scope="module")
-def album(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_album(tmp_path_factory.mktemp("album")), with_pages=True) as running:
-        yield running
-
-
 @pytest.fixture
 def client(album: Served) -> Iterator[httpx.Client]:
     with album.client() as client:

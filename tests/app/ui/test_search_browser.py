@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import FilePayload, Page, expect
 
-from tests.app.server.served import Served, served
-from tests.app.ui.album import PICTURES, make_album
+from tests.app.server.served import Served
+from tests.app.ui.album import PICTURES
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
     NARROW_OR_WIDE,
@@ -24,12 +23,6 @@ from tests.app.ui.browsing import (
 )
 
 pytestmark = IN_A_BROWSER
-
-
-@pytest.fixture(scope="module")
-def album(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(make_album(tmp_path_factory.mktemp("album")), with_pages=True) as running:
-        yield running
 
 
 PICTURE = "#viewer .stage img"

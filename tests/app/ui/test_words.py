@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import pkgutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
@@ -49,9 +50,11 @@ async def _pages(serving: Serving) -> tuple[gr.Blocks, gr.Blocks]:
 @pytest.fixture(scope="module")
 def parts(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """Everything that stands on the pages."""
-    with Workspace.open(make_home(tmp_path_factory.mktemp("home"))) as workspace:
-        # In a loop, as the server builds them: outside of one Gradio makes loops that it never closes.
-        pages = asyncio.run(_pages(Serving(workspace)))
+    settings = make_home(tmp_path_factory.mktemp("home"))
+    with Workspace.open(settings) as workspace, ThreadPoolExecutor(1) as elsewhere:
+        # In a loop, as the server builds them: outside of one Gradio makes loops that it never closes. In a thread, as
+        # a browser's loop may run in this one.
+        pages = elsewhere.submit(asyncio.run, _pages(Serving(workspace))).result()
     return [part for page in pages for part in page.blocks.values()]
 
 

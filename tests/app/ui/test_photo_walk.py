@@ -27,7 +27,6 @@ from ingest.pair import image_id_of
 from tests.app.commands.running import document, run
 from tests.app.server.served import Served, make_home, served
 from tests.app.ui.browsing import IN_A_BROWSER, TILES, choose, open_page, settle, unfold
-from tests.app.ui.conftest import browser, context, page  # noqa: F401
 from tests.ingest.material import picture
 from tests.photo_library import LibraryFile, write_library
 
@@ -251,7 +250,7 @@ def server(
 def test_four_doors_show_one_library(
     server: Served,
     library: tuple[Path, list[LibraryFile]],
-    page: Page,  # noqa: F811
+    page: Page,
     tmp_path: Path,
 ) -> None:
     folder, files = library
