@@ -24,7 +24,6 @@ from app.home.folder import Home
 from app.home.settings import Settings
 from app.server import api_jobs, immich, knn_service
 from app.server.admission import Admission
-from app.server.api_jobs import ErrorOut
 from app.server.description import DOCUMENT, PAGE, describe
 from app.server.guard import Guard, Rules, refusal
 from app.server.headers import PagePolicy
@@ -38,10 +37,6 @@ from app.server.serving import OWN_ERRORS, Serving
 
 logger = logging.getLogger(__name__)
 
-_REFUSED: dict[int | str, dict[str, Any]] = {
-    "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},
-    "5XX": {"model": ErrorOut, "description": "Busy, full or broken; the sentence says which."},
-}
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -67,10 +62,8 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     app.add_middleware(Observer, metrics=serving.metrics)
     _protect(app, serving.settings, passwords)
     described = (api_jobs.router, desk_router())
-    for router in described:
-        app.include_router(router, responses=_REFUSED)
-    app.include_router(knn_service.router)
-    app.include_router(immich.router)
+    for router in (*described, knn_service.router, immich.router):
+        app.router.routes.extend(router.routes)  # `include_router` makes every route once more
     _add_health(app, serving)
     describe(app, *described)
     app.add_api_route(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
 from fastapi.dependencies.models import Dependant
+from pydantic import BaseModel
 
 from app.desk.errors import NotAllowed
 from app.desk.fields import Strict
@@ -14,6 +15,19 @@ from app.server.security import Account, Role
 from app.server.served import Served
 from app.server.serving import Serving
 from ingest.sentence import phrase
+
+
+class ErrorOut(BaseModel):
+    """What every refusal says; `code` is stable, the sentence is for people."""
+
+    error: str
+    code: str
+
+
+REFUSED: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorOut, "description": "What was asked, what was found, what to do."},
+    "5XX": {"model": ErrorOut, "description": "Busy, full or broken; the sentence says which."},
+}
 
 
 # None of these waits for anything: as plain functions each would go through a thread of its own.

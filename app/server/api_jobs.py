@@ -20,7 +20,7 @@ from app.desk.jobs import UpdateRequest
 from app.desk.operation import document_of
 from app.jobs import worker
 from app.jobs.intake import receive_stream, take_release_in
-from app.server.api_context import AdminDesk, AnyDesk, ContributorDesk, NoQuery, State
+from app.server.api_context import REFUSED, AdminDesk, AnyDesk, ContributorDesk, ErrorOut, NoQuery, State
 from app.server.routes import shown
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES, JobRecord
@@ -28,19 +28,12 @@ from model_updates.references import REFERENCES
 from model_updates.strategies import require_strategy
 from model_updates.strategy_pages import document, every_strategy, facts_named
 
-router = APIRouter(prefix="/v1")
+router = APIRouter(prefix="/v1", responses=REFUSED)
 
 _MULTIPART = Form(media_type="multipart/form-data")
 _PACKAGE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}}}
 }
-
-
-class ErrorOut(BaseModel):
-    """What every refusal says; `code` is stable, the sentence is for people."""
-
-    error: str
-    code: str
 
 
 class Started(BaseModel):

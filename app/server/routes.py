@@ -17,7 +17,7 @@ from app.desk.desk import Desk
 from app.desk.fields import Strict
 from app.desk.operation import Operation, Parameter, SentFile, adapter, document_of, operations
 from app.desk.pictures import Original
-from app.server.api_context import DESKS, NoQuery
+from app.server.api_context import DESKS, REFUSED, NoQuery
 from app.server.ranged import Lasting, Ranged
 from app.server.served import Served
 from ingest.pair import ImageId
@@ -31,7 +31,7 @@ _AN_HOUR = {"Cache-Control": "private, max-age=3600"}
 @cache
 def desk_router() -> APIRouter:
     """Returns the routes of all operations; fixed parts of a path come before parameters in its place."""
-    router = APIRouter()
+    router = APIRouter(responses=REFUSED)
     for one in sorted(operations(Desk).values(), key=lambda one: one.path.replace("{", "~")):
         _add(router, one)
     return router
