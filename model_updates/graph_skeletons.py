@@ -24,7 +24,7 @@ from model_updates.onnx_sessions import SHIPPED
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-_SHAPE = "shape"  # of the metadata: what the graph was made for
+_SHAPE = "shape"  # of the metadata: what the graph was made for; graphs of before are made again with it, to the byte
 _MOST_KEPT = 64
 _known: dict[str, bytes] = {}
 
@@ -74,14 +74,26 @@ def _shape(name: str, tower: Tower) -> str:
 
 def skeleton_of(name: str, tower: Tower) -> bytes | None:
     """Returns the graph without numbers that fits a tower, if one was shipped or made in this process."""
-    from onnx import load_model_from_string
-
     shape = _shape(name, tower)
     if shape not in _known and (file := SHIPPED / f"{name}.onnx").exists():
         skeleton = file.read_bytes()
-        said = {one.key: one.value for one in load_model_from_string(skeleton).metadata_props}
-        _known[said[_SHAPE]] = skeleton
+        if _fits(skeleton, tower):
+            _known[shape] = skeleton
     return _known.get(shape)
+
+
+def _fits(skeleton: bytes, tower: Tower) -> bool:
+    """Whether a shipped graph is that of a tower: without inserts, and with each tensor that the graph waits for.
+
+    What else the encoder has does not count: without its second space `perennial-photo` sees as it does with it.
+    """
+    from onnx import load_model_from_string
+
+    state = tower.state_dict()
+    waits = [one for one in load_model_from_string(skeleton).graph.initializer if not one.raw_data]
+    return not tower.outwards and all(
+        one.name in state and list(one.dims) == list(state[one.name].shape) for one in waits
+    )
 
 
 def _followed(

@@ -254,6 +254,15 @@ def test_the_graphs_that_come_with_the_package_fit_the_embedded_encoders(model: 
         assert skeleton_of(part.name, part.tower) is not None, part.name
 
 
+def test_a_shipped_graph_fits_whatever_else_the_encoder_has_and_no_tower_of_another_shape() -> None:
+    encoder = open_embedded()
+    encoder.model.register_parameter("beside", torch.nn.Parameter(torch.zeros(3)))
+    part = trunk_part(encoder, [])
+    assert skeleton_of(part.name, part.tower) is not None
+    encoder.model.visual.proj = torch.nn.Parameter(torch.zeros(192, 100))  # type: ignore[union-attr]
+    assert skeleton_of(part.name, part.tower) is None
+
+
 def test_a_version_without_its_graphs_says_so_in_its_manifest(version: Path) -> None:
     assert is_portable(version)
     assert "needs_torch" not in read_manifest(version)
