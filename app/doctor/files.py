@@ -1,6 +1,7 @@
 """What lies on the disk: leftovers, strangers, room; and whether the program is all ours."""
 
 import importlib.metadata
+import re
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -54,8 +55,7 @@ SHOWN = 5
 
 def installation() -> Iterator[Diagnosis]:
     """Looks whether another package has put files into one of our folders; pip does that without a word."""
-    owners = importlib.metadata.packages_distributions()
-    shared = {name: sorted(set(owners.get(name, ())) - {DISTRIBUTION}) for name in OWN}
+    shared = _others()
     for name, others in shared.items():
         if others:
             said = phrase(
@@ -72,6 +72,20 @@ def installation() -> Iterator[Diagnosis]:
     yield from unfit
     if not any(shared.values()) and not unfit:
         yield Diagnosis("installation", Level.OK, phrase("No other package owns any of our files."))
+
+
+def _others() -> dict[str, list[str]]:
+    """Returns the other packages that list something in a folder of ours, by folder.
+
+    `packages_distributions` makes an object of each file of each package for that, which takes seven times as long.
+    """
+    ours = re.compile(rf"^({'|'.join(OWN)})(?:/|$)", re.MULTILINE)
+    found: dict[str, set[str]] = {name: set() for name in OWN}
+    for package in importlib.metadata.distributions():
+        listed = package.read_text("top_level.txt") or package.read_text("RECORD") or ""
+        for folder in ours.findall(listed):
+            found[folder].add(package.metadata["Name"])
+    return {name: sorted(packages - {DISTRIBUTION}) for name, packages in found.items()}
 
 
 def _unfit() -> Iterator[Diagnosis]:

@@ -9,18 +9,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
 
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, publishing, update_cycle
+from app.learning import adding, going_live
 from app.server.serving import Serving
 from index import segment as opened
 from ingest.intake import IntakeOptions
-from model_updates import versions
+from tests.app import small_home
 from tests.app.commands.running import document, run
 from tests.app.small_home import copy_of, sample_chunk
 from tests.ingest.material import folder_of, picture
@@ -84,21 +83,14 @@ def test_damaged_graphs_of_a_release_are_made_again_and_answers_stay(
     assert run("doctor", "--fail-on", "warn", home=home).exit_code == 0, "they lie where they lay"
 
 
-def without_graphs(*given: Any, portable: bool, **named: Any) -> dict[str, Any]:
-    return versions.write_version(*given, **named)
-
-
 @pytest.fixture(scope="module")
 def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home whose version was written before they brought graphs along; a search has given it some."""
-    home = tmp_path_factory.mktemp("older") / "home"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(publishing, "write_version", without_graphs)
-        settings = load_settings(home=home)
-        update_cycle.initialise(settings)
-    with Workspace.open(settings) as workspace:
-        adding.add_chunk(workspace, sample_chunk(home.parent / "x.zip"), IntakeOptions(), by="test")
-    assert not list(home.glob("versions/*/search*"))
+    """A home whose live version was written before they brought graphs along; a search has given it some."""
+    home = small_home.older(
+        copy_of(small_home.small_home(tmp_path_factory), tmp_path_factory.mktemp("older"))
+    )
+    assert hits(home)
+    assert len(list(home.glob("graphs/*"))) == 1
     return home
 
 
@@ -282,6 +274,20 @@ def test_a_library_that_is_older_than_asked_for_is_named_by_doctor(
     said = " ".join(run("doctor", home=home).output.split())
     assert "onnxruntime 1.2.0 is installed; this Perennial needs >=1.23." in said
     assert "pip install 'onnxruntime>=1.23'" in said
+
+
+@pytest.mark.parametrize("listed", ["RECORD", "top_level.txt"])
+def test_another_package_with_files_in_a_folder_of_ours_is_named_by_doctor(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listed: str
+) -> None:
+    facts = tmp_path / "intruder-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: intruder\nVersion: 1.0\n")
+    (facts / listed).write_text({"RECORD": "appendix/a.py,,\napp/b.py,,\n", "top_level.txt": "app\n"}[listed])
+    monkeypatch.syspath_prepend(tmp_path)
+    said = " ".join(run("doctor", home=home).output.split())
+    assert "The package 'app' also belongs to intruder" in said
+    assert "'perennial' also belongs" not in said
 
 
 def test_a_library_that_is_not_made_for_the_processor_is_named_in_place_of_a_traceback(home: Path) -> None:
