@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 
 from tests.claims import ClaimsHold
 from tests.forked_starts import forked_starts
@@ -25,6 +28,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Leave out browsers, servers, taught homes, training and processes.",
     )
+
+
+# Each verb that is run would make the commands of all verbs again, which takes longer than many a verb.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
+
+
+def pytest_collection_finish() -> None:
+    # Else each full collection of what is unused goes through all libraries that were loaded.
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # triton lists what it finds uncollected when the process ends
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

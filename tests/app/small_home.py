@@ -7,16 +7,18 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, update_cycle
+from app.learning import adding, gallery, going_live, update_cycle
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
+from model_updates.versions import write_version
 
 PICTURES = 40
 
@@ -63,9 +65,35 @@ def _made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path]
     return own
 
 
-def copy_of(home: Path, place: Path) -> Path:
+def copy_of(home: Path, place: Path, name: str = "home") -> Path:
     """Copies a home for a test to change."""
-    return Path(shutil.copytree(home, place / "home"))
+    return Path(shutil.copytree(home, place / name))
+
+
+def older(home: Path) -> Path:
+    """Leaves a home one release, as it was written before versions brought graphs along."""
+    with Workspace.open(load_settings(home=home)) as workspace:
+        record = going_live.live_release(workspace)[1]
+        encoder = workspace.open_encoder(record.version)
+    for shelf in ("commits", "releases", "generations", "versions"):
+        for path in (home / shelf).iterdir():
+            path.unlink() if path.is_file() else shutil.rmtree(path)
+    with Workspace.open(load_settings(home=home)) as workspace:
+        staged = workspace.home.staging / "version"
+        write_version(staged, encoder, {"languages": ["en"], "parent": None})
+        version = workspace.releases.publish_version(staged)
+        generation = gallery.embed_gallery(workspace, encoder, previous=None).generation
+        manifest = replace(
+            record.manifest,
+            version=version,
+            version_sha256="",
+            generation=generation,
+            generation_sha256="",
+            files={},
+        )
+        release = workspace.releases.publish_release(manifest)
+        workspace.releases.commit(release, parent=None, reason="init", why="test", by="test")
+    return home
 
 
 def taught_chunk(home: Path) -> str:

@@ -11,14 +11,14 @@ from typer.testing import CliRunner
 
 from app.bench.grid import CellTask, missing
 from app.bench.material import material_of
+from app.bench.own import own_sequence
 from app.bench.results import read_cells, results_path
 from app.bench.sequence import read_sequence
 from app.commands import cli
 from app.desk.errors import UsageProblem
-from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import going_live
 from tests.app import small_home
 
 SEQUENCE = """
@@ -138,34 +138,30 @@ def _bench_chunk(home: Path, out: Path, *more: str) -> Any:
 
 def test_chunks_of_the_home_are_measured_beside_what_it_knows(home: Path, tmp_path: Path) -> None:
     chunk = small_home.taught_chunk(home)
-    result = _bench_chunk(home, tmp_path / "out", "--chunk", chunk, "--strategy", "finetune", "--json")
+    result = _bench_chunk(home, tmp_path / "out", "--chunk", chunk, "--strategy", "language-tables", "--json")
     assert result.exit_code == 0, result.output
-    cell = read_cells(tmp_path / "out", "own")["finetune", 0]
+    cell = read_cells(tmp_path / "out", "own")["language-tables", 0]
     known = [run for run in cell.slices if run.since == 0]
     assert {run.language for run in known} == {"en"}
     assert all(len(run.recalls["told"]) == 2 for run in known)  # before the step and after it: what it forgot
     page = (tmp_path / "out" / "own.md").read_text(encoding="utf-8")
-    assert f"perennial bench --chunk {chunk} --strategy finetune --epochs 1" in page
+    assert f"perennial bench --chunk {chunk} --strategy language-tables --epochs 1" in page
 
 
 def test_a_chunk_that_the_live_release_knows_is_no_new_one(home: Path, tmp_path: Path) -> None:
     copy = small_home.copy_of(home, tmp_path)
     chunk = small_home.taught_chunk(copy)
-    settings = load_settings(home=copy)
-    with Workspace.open(settings) as workspace:
-        quick: dict[str, str | float | int | bool] = {"epochs": 1}
-        update = UpdateRequest(chunk=chunk, strategy="language-tables", options=quick, promote=False)
-        made = update_cycle.update(workspace, update, scratch=tmp_path / "scratch", progress=lambda _: None)
-        assert made.release is not None
-        going_live.promote(workspace, made.release, why="test", by="test", force=True)
+    with Workspace.open(load_settings(home=copy)) as workspace:
+        record = going_live.live_release(workspace)[1]
+        said = record.manifest.successor(record.id, version=record.version, chunks=(chunk,))
+        learned = workspace.releases.publish_release(said)
+        going_live.promote(workspace, learned, why="test", by="test", force=True)
     refused = _bench_chunk(copy, tmp_path / "out", "--chunk", chunk, "--strategy", "zero-shot")
     assert refused.exit_code != 0
     assert "is live and has learned" in refused.output
     assert not (tmp_path / "out").exists()
-    again = _bench_chunk(
-        copy, tmp_path / "out", "--chunk", chunk, "--strategy", "zero-shot", "--encoder", "perennial-tiny"
-    )
-    assert again.exit_code == 0, again.output
+    with Workspace.open(load_settings(home=copy), read_only=True) as workspace:
+        assert own_sequence(workspace, [chunk], "perennial-tiny").encoder == "perennial-tiny"
 
 
 def test_what_a_file_starts_from_stands_in_it(home: Path, sequence: Path) -> None:

@@ -16,9 +16,9 @@ from app.commands import cli
 from app.feedback import votes as feedback
 from app.home.settings import Settings
 from app.jobs import requests
-from app.learning import update_cycle
 from ingest.intake import IntakeOptions
 from tests.app.server.served import Served, add_held_out, make_home, sample_upload, served
+from tests.app.small_home import copy_of, new_home
 from tests.ingest.material import folder_of, picture
 
 pytestmark = pytest.mark.usefixtures("starts_at_once")
@@ -155,15 +155,16 @@ def test_a_release_is_rejected_and_pinned_on_a_server(tmp_path: Path) -> None:
         assert elsewhere(running, "promote", "r2").exit_code == 0, "keeping it takes the rejection back"
 
 
-def test_a_release_travels_from_one_server_to_another(tmp_path: Path) -> None:
+def test_a_release_travels_from_one_server_to_another(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     with served(make_home(tmp_path)) as sender:
         sent = said(elsewhere(sender, "export", "r2", "--to", tmp_path, "--json"))
         again = elsewhere(sender, "export", "r2", "--to", tmp_path)
         assert (again.exit_code, "is there already" in again.stderr) == (2, True)
     assert [path.suffix for path in tmp_path.iterdir() if path.is_file()] == [".perennial"]
-    settings = Settings(home=tmp_path / "receiver", poll_seconds=0.1, jobs="elsewhere")
-    update_cycle.initialise(settings)
-    with served(settings) as receiver:
+    home = copy_of(new_home(tmp_path_factory), tmp_path, "receiver")
+    with served(Settings(home=home, poll_seconds=0.1, jobs="elsewhere")) as receiver:
         wrong = elsewhere(receiver, "import", sent["path"], "--sha256", "0" * 64)
         assert (wrong.exit_code, "Traceback" in wrong.output) == (1, False), wrong.output
         came = elsewhere(receiver, "import", sent["path"], "--sha256", sent["sha256"])

@@ -15,11 +15,10 @@ from app.desk.hits import SearchRequest
 from app.desk.probes import DOMAIN, is_probes
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
 from app.local.at_home import AtHome
 from app.query.known_queries import known_queries
 from tests.app.server.served import served
-from tests.app.small_home import PICTURES, small_home
+from tests.app.small_home import PICTURES, copy_of, new_home, small_home
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +78,11 @@ def test_a_home_of_an_earlier_release_has_them_under_their_name_of_then(
         assert len(desk.chunks()) == 1
 
 
-def test_metrics_are_of_a_persons_own_pictures(tmp_path: Path) -> None:
-    settings = load_settings(home=tmp_path / "home", jobs="elsewhere")
-    update_cycle.initialise(settings)
-    with served(settings) as running:
+def test_metrics_are_of_a_persons_own_pictures(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = copy_of(new_home(tmp_path_factory), tmp_path)
+    with served(load_settings(home=home, jobs="elsewhere")) as running:
         text = running.serving.metrics.text().decode()
     assert 'domain="probes"' not in text
     assert "perennial_chunks{" not in text

@@ -1,7 +1,7 @@
 """What the publishing tests share: tiny versions and generations, and file systems that record or fail.
 
-Run as a program it promotes or commits in a process of its own:
-`python -m tests.app.home.publishing promote HOME CONTENT`, `… prune HOME RELEASE` and `… race HOME RELEASE ROUNDS`.
+Run as a program it dies or commits in a process of its own:
+`python -m tests.app.home.publishing die HOMES CONTENT`, `… prune HOME RELEASE` and `… race HOME RELEASE ROUNDS`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from app.desk.errors import ParentMoved
 from app.home.commits import CommitRecord
-from app.home.durable import FileSystem
+from app.home.durable import FAULT_POINTS, FAULT_VARIABLE, FileSystem
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseStore
@@ -166,12 +167,28 @@ def _race(home: Home, release: str, rounds: int) -> list[int]:
     return won
 
 
+def _die(homes: Path, content: str) -> list[int]:
+    """Promotes in one home for each point at which a process may die, in a process each; returns how they ended."""
+    ended = []
+    for number, point in enumerate(FAULT_POINTS):
+        process = os.fork()
+        if not process:
+            try:
+                os.environ[FAULT_VARIABLE] = point
+                promote(Home.open(homes / str(number)), content, FileSystem())
+            finally:
+                os._exit(0)
+        ended.append(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+    return ended
+
+
 def main(command: str, root: str, what: str, rounds: str = "0") -> None:
+    if command == "die":
+        print(json.dumps(_die(Path(root), what)))
+        return
     home = Home.open(Path(root))
     if command == "prune":
         ReleaseStore(home).prune([what], by="a test", why="room")
-    elif command == "promote":
-        print(promote(home, what, FileSystem()).number)
     else:
         print(json.dumps(_race(home, what, int(rounds))))
 

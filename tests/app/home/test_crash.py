@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -27,7 +28,7 @@ from tests.app.home.publishing import (
 
 # From here on the commit is linked.
 AFTER_THE_LINK = {"commit:fsync-commits", "commit:unlink-temporary"}
-STATES_PER_PREFIX = 100
+STATES_PER_PREFIX = 40
 
 
 @pytest.fixture
@@ -37,16 +38,27 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-@pytest.mark.parametrize("point", FAULT_POINTS)
-def test_a_kill_leaves_a_whole_release_live_and_the_next_update_works(home: Home, point: str) -> None:
-    killed = subprocess.run(
-        [sys.executable, "-m", "tests.app.home.publishing", "promote", str(home.root), "german"],
-        env={**os.environ, "PERENNIAL_FAULT": point},
-        check=False,
-        timeout=60,
-    )
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Home, int]]:
+    """By point: a home whose process was to die there while it promoted German over English, and how that ended."""
+    place = tmp_path_factory.mktemp("killed")
+    first = Home.create(place / "0")
+    promote(first, "english")
+    for number in range(1, len(FAULT_POINTS)):
+        shutil.copytree(first.root, place / str(number))
+    command = [sys.executable, "-m", "tests.app.home.publishing", "die", str(place), "german"]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    homes = [Home.open(place / str(number)) for number in range(len(FAULT_POINTS))]
+    return dict(zip(FAULT_POINTS, zip(homes, json.loads(ended.stdout), strict=True), strict=True))
 
-    assert killed.returncode == KILLED
+
+@pytest.mark.parametrize("point", FAULT_POINTS)
+def test_a_kill_leaves_a_whole_release_live_and_the_next_update_works(
+    killed: dict[str, tuple[Home, int]], point: str
+) -> None:
+    home, code = killed[point]
+
+    assert code == KILLED
     assert live_content(home) == ("german" if point in AFTER_THE_LINK else "english")
     again = promote(home, "german")
     assert again.number == (3 if point in AFTER_THE_LINK else 2)

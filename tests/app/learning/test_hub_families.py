@@ -23,9 +23,12 @@ from model_updates.encoder import Encoder
 from tests.model_updates import families, sentence_folders
 
 SENTENCES = "sentence-transformers"
-# Texts in our vocabulary beside a tower of another maker, and a tokenizer and towers that are both another's. To follow
-# a family into graphs takes torch up to half a minute; the parts of an encoder are the same in all.
-AS_ONNX = ("small-MobileCLIP-B", SENTENCES)
+# Texts in our vocabulary beside a tower of another maker. To follow a family into graphs takes torch up to half a
+# minute; the parts of an encoder are the same in all, and `test_onnx_folder.py` has one whose tokenizer is another's.
+AS_ONNX = ("small-MobileCLIP-B",)
+# A tokenizer and towers that are both another's, in two ways: of open_clip, and beside it. The others are opened and
+# taught in `tests/model_updates/test_families.py`; their whole way is walked with -m slow.
+IN_EVERY_RUN = (*AS_ONNX, "small-SigLIP2", SENTENCES)
 FAMILIES = (*families.LIKE, SENTENCES)
 TEXTS = [
     "a red boat",
@@ -39,7 +42,12 @@ TEXTS = [
 @pytest.mark.parametrize(
     ("name", "goes_out"),
     [
-        *(pytest.param(name, name in AS_ONNX, id=name) for name in FAMILIES),
+        *(
+            pytest.param(
+                name, name in AS_ONNX, id=name, marks=[] if name in IN_EVERY_RUN else [pytest.mark.slow]
+            )
+            for name in FAMILIES
+        ),
         *(
             pytest.param(name, True, id=f"{name}-out", marks=pytest.mark.slow)
             for name in FAMILIES

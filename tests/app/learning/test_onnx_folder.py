@@ -116,6 +116,15 @@ def test_what_torch_cannot_follow_is_refused_by_its_name(tmp_path: Path) -> None
         onnx_export.write_folder(encoder, tmp_path, ("en",), lambda file: None)
 
 
+def test_texts_go_out_with_the_tokenizer_of_another_tower(tmp_path: Path) -> None:
+    encoder = tiny.tiny_encoder(architecture="tiny-both-ways")
+    facts = onnx_export.write_folder(encoder, tmp_path, ("en",), lambda file: None)
+    (tmp_path / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+    onnx_export.require_same(encoder, tmp_path, facts)
+    loader, texts = onnx_export.loaded(tmp_path), ["Two  dogs,\trunning past a HOUSE!", "boat " * 200, "x"]
+    assert np.abs(loader.texts(texts, "en") - encoder.encode_texts(texts, "en")).max() < 1e-4
+
+
 def test_a_graph_that_gives_other_vectors_is_refused(folder: Path, grown: Encoder, tmp_path: Path) -> None:
     other = grown.copy()
     with torch.no_grad():

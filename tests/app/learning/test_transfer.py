@@ -25,6 +25,8 @@ from ingest.intake import IntakeOptions
 from model_updates.versions import write_version
 from tests.app.small_home import copy_of, new_home, sample_chunk, small_home
 
+pytestmark = pytest.mark.usefixtures("starts_at_once")
+
 
 @pytest.fixture
 def there(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:

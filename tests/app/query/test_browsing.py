@@ -13,7 +13,7 @@ from app.desk.errors import BadQuery
 from app.desk.hits import SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, update_cycle
+from app.learning import adding
 from app.local.at_home import AtHome
 from app.query.browsing import examples
 from app.query.finder import Finder
@@ -21,7 +21,7 @@ from app.query.question import Question
 from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
 from ingest.schema import images, writing
-from tests.app.small_home import PICTURES, copy_of, small_home
+from tests.app.small_home import PICTURES, copy_of, new_home, small_home
 
 
 @pytest.fixture(scope="module")
@@ -153,9 +153,8 @@ def test_without_captions_examples_are_domains_that_somebody_named(
     folder = tmp_path / "photos"
     folder.mkdir()
     Image.effect_noise((80, 60), 60).save(folder / "a.png")
-    settings = load_settings(home=tmp_path / "home", gate={"samples": 200, "cross_fit": False})
-    update_cycle.initialise(settings)
-    with Workspace.open(settings) as opened:
+    home = copy_of(new_home(tmp_path_factory), tmp_path)
+    with Workspace.open(load_settings(home=home)) as opened:
         assert examples(opened.catalog, ["en"]) == ()
         adding.add_chunk(opened, folder, IntakeOptions(domain="sketches"), by="test")
         assert examples(opened.catalog, ["en"]) == ("sketches",)

@@ -19,10 +19,13 @@ from pyarrow import parquet
 from app.desk.troubles import LEARNING
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
-from model_updates import versions
+from app.learning import going_live
 from tests.app.doctor.test_damage_at_start import flip, make_other_release
-from tests.app.small_home import copy_of, sample_chunk, small_home
+from tests.app.small_home import copy_of, new_home, older, sample_chunk, small_home
+from tests.forked_starts import COLD
+
+# What is loaded from torch on before a process begins counts for nothing in it: see `MISSING`.
+pytestmark = pytest.mark.usefixtures("starts_at_once")
 
 # `import torch` fails then, and whoever only looks for it finds nothing.
 MISSING = f"import sys; sys.modules.update(dict.fromkeys({sorted(LEARNING)}))"
@@ -53,10 +56,12 @@ def workspace(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Itera
         yield opened
 
 
-def run(workspace: Workspace, *words: str, code: str = WITHOUT) -> subprocess.CompletedProcess[str]:
+def run(
+    workspace: Workspace, *words: str, code: str = WITHOUT, python: str = ""
+) -> subprocess.CompletedProcess[str]:
     home = {"PERENNIAL_HOME": str(workspace.settings.home)}
     return subprocess.run(
-        [sys.executable, "-c", code, *words],
+        [python or sys.executable, "-c", code, *words],
         capture_output=True,
         text=True,
         check=False,
@@ -64,8 +69,8 @@ def run(workspace: Workspace, *words: str, code: str = WITHOUT) -> subprocess.Co
     )
 
 
-def run_each(workspace: Workspace, *asked: list[str]) -> subprocess.CompletedProcess[str]:
-    answer = run(workspace, json.dumps(asked), code=EACH_WITHOUT)
+def run_each(workspace: Workspace, *asked: list[str], python: str = "") -> subprocess.CompletedProcess[str]:
+    answer = run(workspace, json.dumps(asked), code=EACH_WITHOUT, python=python)
     assert answer.returncode == 0, (answer.stdout, answer.stderr)
     return answer
 
@@ -73,7 +78,8 @@ def run_each(workspace: Workspace, *asked: list[str]) -> subprocess.CompletedPro
 def test_pictures_are_found_by_words_and_by_pictures(workspace: Workspace) -> None:
     picture = workspace.catalog.gallery_ids()[0]
     asked = (["two red boats"], ["zwei rote Boote", "--language", "de"], ["--like", picture])
-    answer = run_each(workspace, *(["search", *words] for words in asked))
+    # Nothing is loaded before it begins, so that libraries do without, too; the server below is such a process as well.
+    answer = run_each(workspace, *(["search", *words] for words in asked), python=COLD)
     assert answer.stdout.count("rank") == len(asked)
 
 
@@ -88,12 +94,12 @@ def test_pictures_are_taken_in_and_found(workspace: Workspace, tmp_path: Path) -
     )
 
 
-def test_a_version_without_graphs_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_version_without_graphs_says_what_it_needs(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     """So are those that were written before versions had graphs."""
-    monkeypatch.setattr(versions, "write_portable", lambda *_: ([], "it is older"))
-    settings = load_settings(home=tmp_path / "home")
-    update_cycle.initialise(settings)
-    with Workspace.open(settings) as workspace:
+    home = older(copy_of(new_home(tmp_path_factory), tmp_path))
+    with Workspace.open(load_settings(home=home)) as workspace:
         answer = run(workspace, "search", "two red boats")
     assert answer.returncode != 0
     assert "Traceback" not in answer.stderr
@@ -194,7 +200,7 @@ def test_pages_and_rest_are_served(workspace: Workspace) -> None:
 def served(workspace: Workspace) -> Iterator[httpx.Client]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-c", WITHOUT, "serve", "--port", str(port)]
+    command = [COLD, "-c", WITHOUT, "serve", "--port", str(port)]
     with (
         subprocess.Popen(
             command, env=os.environ | {"PERENNIAL_HOME": str(workspace.settings.home)}

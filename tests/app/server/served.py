@@ -254,7 +254,9 @@ def _release(
     gate: GateReport | None,
 ) -> ReleaseRecord:
     staged = workspace.home.staging / "version"
-    write_version(staged, encoder, {"languages": languages, "parent": parent, "recall": recall}, {})
+    write_version(
+        staged, encoder, {"languages": languages, "parent": parent, "recall": recall}, {}, portable=True
+    )
     version = workspace.releases.publish_version(staged)
     embedded = gallery.embed_gallery(workspace, encoder, previous=None)
     recalls = {f"{way}_r{k}": recall + k for way in ("t2i", "i2t") for k in (1, 5, 10)}

@@ -8,20 +8,17 @@ from pathlib import Path
 import pytest
 
 from app.home.settings import Settings, load_settings
-from app.learning import update_cycle
 from tests.app.server.served import Served, make_home, served
+from tests.app.small_home import copy_of, new_home
 
 pytestmark = pytest.mark.usefixtures("starts_at_once")
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Settings:
+def other(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Another home, with an encoder of its own and no picture."""
-    settings = load_settings(
-        home=tmp_path / "other", gate={"samples": 200, "cross_fit": False}, poll_seconds=0.1, jobs="elsewhere"
-    )
-    update_cycle.initialise(settings)
-    return settings
+    home, gate = copy_of(new_home(tmp_path_factory), tmp_path, "other"), {"samples": 200, "cross_fit": False}
+    return load_settings(home=home, gate=gate, poll_seconds=0.1, jobs="elsewhere")
 
 
 def fetched(server: Served, release: str) -> tuple[bytes, str]:

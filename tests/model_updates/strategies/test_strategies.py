@@ -66,6 +66,13 @@ every_strategy = pytest.mark.parametrize("name", asked(CASES))
 every_trained = pytest.mark.parametrize("name", asked(name for name in CASES if name not in IN_CLOSED_FORM))
 both_updates = pytest.mark.parametrize("update", [1, 2])
 CUT_TWICE = frozenset({"finetune", "er", "evergreen", BOTH})
+# A second update begins with what a version on the disk holds (see `contract.second_update`), the one that is cut off
+# with what is in memory, and both end alike. What another process adds is asked of these; of all with -m slow.
+ASKED_LATER = CUT_TWICE | IN_CLOSED_FORM | {"ctp", "l2p", "language-tables"}
+later_asked = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ASKED_LATER else [pytest.mark.slow]) for name in CASES],
+)
 
 
 # What a strategy says of itself
@@ -163,7 +170,8 @@ def terms_when_moved(name: str, **options: Any) -> dict[str, float]:
         return {term: float(value.detach()) for term, value in begun.terms().items()}
 
 
-@both_updates
+# What is at rest in a first update is in a second one, too, beside what holds what the first one left.
+@pytest.mark.parametrize("update", [pytest.param(1, marks=pytest.mark.slow), 2])
 @every_trained
 def test_what_holds_the_encoder_where_it_was_is_at_rest_until_it_moves(name: str, update: int) -> None:
     try:
@@ -213,8 +221,7 @@ def test_teachers_get_no_gradient_and_do_not_move(name: str, update: int) -> Non
 # Updates
 
 
-# The seed orders the batches, which is the trainer's work for all alike; every strategy is asked under -m slow.
-@pytest.mark.parametrize(
+some_trained = pytest.mark.parametrize(
     "name",
     [
         pytest.param(name, marks=[] if name in CUT_TWICE else [pytest.mark.slow])
@@ -222,6 +229,10 @@ def test_teachers_get_no_gradient_and_do_not_move(name: str, update: int) -> Non
         if name not in IN_CLOSED_FORM
     ],
 )
+
+
+# The seed orders the batches, which is the trainer's work for all alike; every strategy is asked under -m slow.
+@some_trained
 def test_another_seed_gives_other_weights(name: str) -> None:
     encoder = tiny_encoder()
     run(made(name), first_context(name, encoder, seed=4))
@@ -229,7 +240,8 @@ def test_another_seed_gives_other_weights(name: str) -> None:
     assert any(not torch.equal(ours[key], theirs[key]) for key in ours)
 
 
-@every_trained
+# An update that is cut off, below, goes on from the same in the middle of its way, which is asked of every strategy.
+@some_trained
 def test_a_saved_and_loaded_strategy_takes_the_identical_next_step(name: str) -> None:
     results: list[dict[str, Tensor]] = []
     saved: dict[str, Tensor] = {}
@@ -328,13 +340,13 @@ def asked_later(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return folder
 
 
-@every_strategy
+@later_asked
 def test_a_new_process_answers_the_same_with_a_version_that_it_made(name: str, asked_later: Path) -> None:
     answers = load_file(asked_later / name / later_process.ANSWERS)
     assert_same_state(answers, later_process.answers(first_update(name).after))
 
 
-@every_strategy
+@later_asked
 def test_what_it_carries_survives_a_new_process(name: str, asked_later: Path) -> None:
     carried, again = first_update(name).strategy.carried(), load_state(asked_later / name, name)
     if carried.tensors or carried.facts:
