@@ -34,6 +34,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert said.stdout.strip() == "[]"
 
 
+@pytest.mark.usefixtures("starts_at_once")
 def test_a_search_and_a_job_start_without_what_one_strategy_needs() -> None:
     code = "import app.home.workspace, app.learning.update_cycle, sys; print('peft' in sys.modules)"
 

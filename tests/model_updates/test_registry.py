@@ -126,6 +126,7 @@ def test_what_is_no_strategy_or_has_another_name_is_refused(
         Registry(OWN)[name]
 
 
+@pytest.mark.usefixtures("starts_at_once")
 def test_the_command_line_lists_what_an_installed_package_brings(tmp_path: Path) -> None:
     installed(tmp_path, "l2-sp-plugin", {"l2-sp": "L2Sp"})
     code = (
@@ -136,6 +137,7 @@ def test_the_command_line_lists_what_an_installed_package_brings(tmp_path: Path)
     assert "makes every weight pay" in said.stdout
 
 
+@pytest.mark.usefixtures("starts_at_once")
 def test_a_strategy_of_ours_is_loaded_without_the_others() -> None:
     code = (
         "from model_updates.strategies import strategy_named; strategy_named('finetune'); "

@@ -77,6 +77,7 @@ def test_a_small_chunk_that_gained_goes_live_by_itself(workspace: Workspace) -> 
     assert examined[-1] == 1.0
 
 
+@pytest.mark.slow  # that no luck passes is in tests/model_updates/gate/test_examined.py; this is the whole way to it
 def test_a_small_chunk_of_exchanged_captions_does_not(tmp_path: Path, workspace: Workspace) -> None:
     scenes = list(all_scenes())[3::40][:PICTURES]
     write_chunk(

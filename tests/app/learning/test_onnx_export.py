@@ -23,6 +23,7 @@ from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
 from model_updates.encoder import Encoder
+from tests.app.small_home import copy_of, new_home
 
 TAUGHT = {"perennial-tiny": "de", "perennial-photo": "hi"}
 # Of the language that was taught and of some that were not; one is longer than any tower reads.
@@ -67,7 +68,10 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         home=place / "home",
         gate={"samples": 100, "cross_fit": False, "slice_drop": 100.0, "pooled_drop": 100.0},
     )
-    update_cycle.initialise(settings, model=request.param)
+    if request.param == "perennial-tiny":
+        copy_of(new_home(tmp_path_factory), place)
+    else:
+        update_cycle.initialise(settings, model=request.param)
     language = TAUGHT[request.param]
     scenes = [(scene, "flat", n) for n, scene in enumerate(list(all_scenes())[::100][:40])]
     write_chunk(place / "chunk.zip", scenes=scenes, languages=[language])

@@ -25,11 +25,11 @@ from app.commands import cli
 from app.desk.errors import UsageProblem
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import going_live
 from app.learning.transfer import export_to_open_clip
 from model_updates.errors import NotPlain
 from model_updates.open_clip_folder import require_plain
-from model_updates.opening import build_model
+from model_updates.opening import build_model, open_encoder
 from model_updates.versions import write_version
 from tests.app import small_home
 
@@ -72,10 +72,10 @@ def small_architecture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pat
     open_clip.factory._MODEL_CONFIGS.update(known)
 
 
-def _taught_elsewhere(workspace: Workspace) -> str:
-    """A release whose weights an update has moved everywhere, as fine-tuning does."""
+def _taught_elsewhere(workspace: Workspace, weights: Path) -> str:
+    """A release of another encoder, whose weights an update has moved everywhere, as fine-tuning does."""
     _, live = going_live.live_release(workspace)
-    encoder = workspace.open_encoder(live.version).copy()
+    encoder = open_encoder(SMALL, str(weights))
     generator = torch.Generator().manual_seed(7)
     with torch.no_grad():
         for value in encoder.model.parameters():
@@ -106,12 +106,11 @@ def exported(small_architecture: Path, tmp_path_factory: pytest.TempPathFactory)
     place = tmp_path_factory.mktemp("exported")
     weights = small_architecture / "weights.safetensors"
     save_file({k: v.contiguous() for k, v in build_model(SMALL).state_dict().items()}, weights)
-    settings = load_settings(home=place / "home")
-    update_cycle.initialise(settings, model=SMALL, pretrained=str(weights))
+    settings = load_settings(home=small_home.copy_of(small_home.new_home(tmp_path_factory), place))
     picture = place / "noise.png"
     Image.effect_noise((50, 40), 60).convert("RGB").save(picture)
     with Workspace.open(settings) as workspace:
-        release = _taught_elsewhere(workspace)
+        release = _taught_elsewhere(workspace, weights)
         encoder = workspace.open_encoder(workspace.releases.release(release).version)
         texts = encoder.encode_texts(TEXTS)
         vectors = encoder.encode_images([Image.open(picture).convert("RGB")])

@@ -29,7 +29,7 @@ from ingest.samples.scenes import all_scenes
 from model_updates.errors import BadStrategyOption, UnknownStrategy
 from model_updates.features import IMAGE
 from model_updates.gate.report import Policy
-from tests.app.small_home import copy_of, sample_chunk, small_home
+from tests.app.small_home import copy_of, new_home, sample_chunk, small_home
 from tests.ingest.material import folder_of, picture
 
 # Two dozen held-out pictures decide here; a product's default asks for 100.
@@ -71,12 +71,12 @@ def german_request(workspace: Workspace, **changes: object) -> UpdateRequest:
     return UpdateRequest(**values)  # type: ignore[arg-type]
 
 
-def test_a_new_home_has_a_release_with_probe_slices_and_an_empty_gallery(tmp_path: Path) -> None:
-    settings = load_settings(home=tmp_path / "home")
-    commit = update_cycle.initialise(settings)
-
-    with Workspace.open(settings) as workspace:
-        release = workspace.releases.release(commit.release)
+def test_a_new_home_has_a_release_with_probe_slices_and_an_empty_gallery(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    settings = load_settings(home=new_home(tmp_path_factory))
+    with Workspace.open(settings, read_only=True) as workspace:
+        commit, release = going_live.live_release(workspace)
         assert (commit.number, commit.reason) == (1, "init")
         assert release.manifest.languages == ("en",)
         assert [(part.language, part.domain) for part in release.manifest.slices] == [("en", "probes")]
@@ -217,21 +217,6 @@ def test_a_text_only_update_goes_live_without_an_image_forward(workspace: Worksp
     )
 
 
-def test_what_passes_waits_while_what_is_live_is_pinned(workspace: Workspace) -> None:
-    release_words.pin(workspace, why="the exhibition", by="ada")
-    before, _ = going_live.live_release(workspace)
-    outcome = update_cycle.update(
-        workspace,
-        german_request(workspace, promote=True),
-        scratch=workspace.home.staging / "j",
-        progress=ignore,
-    )
-    assert (outcome.verdict, outcome.commit) == ("promote", None)
-    assert outcome.release is not None
-    assert "pinned by ada" in outcome.sentence
-    assert going_live.live_release(workspace)[0] == before
-
-
 def test_a_rejected_update_changes_nothing_that_is_live(workspace: Workspace) -> None:
     strict = workspace.settings.model_copy(
         update={"gate": replace(workspace.settings.gate, learned_margin=99.0)}
@@ -260,16 +245,22 @@ def test_a_rejected_update_changes_nothing_that_is_live(workspace: Workspace) ->
     assert workspace.catalog.chunks()[-1].standing == "new"
 
 
-def test_a_release_can_be_promoted_rolled_back_and_promoted_again(workspace: Workspace) -> None:
+def test_what_passes_waits_while_what_is_live_is_pinned_and_is_promoted_rolled_back_and_promoted_again(
+    workspace: Workspace,
+) -> None:
+    release_words.pin(workspace, why="the exhibition", by="ada")
+    first, before = going_live.live_release(workspace)
     outcome = update_cycle.update(
         workspace,
-        german_request(workspace, promote=False),
+        german_request(workspace, promote=True),
         scratch=workspace.home.staging / "j",
         progress=ignore,
     )
+    assert (outcome.verdict, outcome.commit) == ("promote", None)
     assert outcome.release is not None, outcome.sentence
-    first, before = going_live.live_release(workspace)
-    assert outcome.commit is None
+    assert "pinned by ada" in outcome.sentence
+    assert going_live.live_release(workspace)[0] == first
+    release_words.unpin(workspace, why="it has ended", by="ada")
     assert before.id != outcome.release
 
     forward = going_live.promote(workspace, outcome.release, why="try it", by="test", force=True)

@@ -52,7 +52,7 @@ def description(server: Served) -> schemathesis.BaseSchema:
     return schemathesis.openapi.from_url(f"{server.url}/v1/openapi.json")
 
 
-@pytest.mark.parametrize("count", [8, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [4, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fits", "does-not"])
 @pytest.mark.parametrize(("path", "method"), _described())
 def test_no_request_finds_a_fault_of_ours(

@@ -17,8 +17,8 @@ from tests.model_updates.synthetic_pairs import pair_set, shuffled, with_caption
 
 SIZE = 300
 TRAINING = np.arange(SIZE)[np.arange(SIZE) % 5 != 0]
-FEW_SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
-"""Two draws show that it is not one lucky draw; more under -m slow."""
+FEW_SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))]
+"""That it is not one lucky draw others show with -m slow."""
 PARTS = {"training": TRAINING, "held out": np.arange(SIZE)[np.arange(SIZE) % 5 == 0]}
 
 
