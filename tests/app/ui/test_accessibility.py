@@ -1,45 +1,75 @@
 """axe-core, the engine behind browsers' own audits, finds nothing to mend on any tab.
 
-Each tab is walked through once, and looked at wide and narrow, light and dark, wherever there is something new to see.
+Each tab is walked through once, and looked at wherever there is something new to see, by turns narrow and dark and wide
+and light. No picture is broken, nothing is over the edge, and the console has nothing to complain of.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import cycle
+
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import ConsoleMessage, Page, expect
 
 from tests.app.server.served import Served
 from tests.app.ui.axe import broken_rules
-from tests.app.ui.browsing import IN_A_BROWSER, TILES, ask, choose, open_page, overflows, settle, unfold
+from tests.app.ui.browsing import (
+    IN_A_BROWSER,
+    TILES,
+    ask,
+    choose,
+    is_drawn,
+    open_page,
+    overflows,
+    settle,
+    unfold,
+)
 
 pytestmark = IN_A_BROWSER
-Looks = tuple[tuple[int, str], ...]
+Looks = Iterator[tuple[tuple[int, str], ...]]
 # A colour that fades to another is neither of them.
 STILL = """document.head.appendChild(document.createElement("style")).textContent =
   "*, *::before, *::after { transition: none !important; }" """
-# Each width and each theme once; every width in every theme under -m slow.
-FEW: Looks = ((1440, "light"), (390, "dark"))
-ALL: Looks = (*FEW, (1440, "dark"), (390, "light"))
+BROKEN = (
+    "[...document.images].filter(one => one.complete && !one.naturalWidth && one.src).map(one => one.src)"
+)
+# Every width in every theme, wherever there is something new to see, under -m slow.
+FEW = (((390, "dark"),), ((1440, "light"),))
+ALL = (((390, "dark"), (1440, "light"), (1440, "dark"), (390, "light")),)
 
 
 @pytest.fixture(params=[pytest.param(FEW, id="few"), pytest.param(ALL, id="all", marks=pytest.mark.slow)])
 def looks(request: pytest.FixtureRequest) -> Looks:
-    looks: Looks = request.param
-    return looks
+    return cycle(request.param)
 
 
 @pytest.fixture
-def walked(page: Page) -> Page:
-    """A wide page."""
+def wide(page: Page) -> Page:
     page.set_viewport_size({"width": 1440, "height": 900})
     return page
 
 
+@pytest.fixture
+def walked(wide: Page) -> Iterator[Page]:
+    """A wide page; whatever its console complains of fails the test."""
+    complaints: list[str] = []
+
+    def hear(said: ConsoleMessage) -> None:
+        if said.type == "error":
+            complaints.append(f"{said.text} ({said.location.get('url', '')})")
+
+    wide.on("console", hear)
+    wide.on("pageerror", lambda error: complaints.append(str(error)))
+    yield wide
+    assert complaints == []
+
+
 def found_wrong(page: Page, looks: Looks) -> list[str]:
-    """Returns what is wrong with the page as it is now, in every look, and leaves it wide and light."""
-    wrong = []
+    """Returns what is wrong with the page as it is now, in the next looks, and leaves it wide and light."""
+    wrong = [f"broken: {one}" for one in page.evaluate(BROKEN)]
     page.evaluate(STILL)
-    for width, theme in looks:
+    for width, theme in next(looks):
         page.set_viewport_size({"width": width, "height": 900})
         # What Gradio does with `?__theme=dark`.
         page.evaluate("dark => document.body.classList.toggle('dark', dark)", theme == "dark")
@@ -67,15 +97,15 @@ def test_search(server: Served, walked: Page, looks: Looks) -> None:
     assert found_wrong(walked, looks) == []
 
 
-def test_search_without_an_answer(server: Served, walked: Page, looks: Looks) -> None:
-    open_page(walked, f"{server.url}/?text=boat&until=2020-01-01")
-    expect(walked.locator("#empty")).to_contain_text("Nothing fits")
-    assert found_wrong(walked, looks) == []
-    walked.route("**/pictures", lambda route: route.abort())
-    ask(walked, "#query", "a red boat")
-    expect(walked.get_by_role("alert")).to_be_visible()
-    assert found_wrong(walked, looks) == []
-    walked.unroute("**/pictures")
+def test_search_without_an_answer(server: Served, wide: Page, looks: Looks) -> None:
+    open_page(wide, f"{server.url}/?text=boat&until=2020-01-01")
+    expect(wide.locator("#empty")).to_contain_text("Nothing fits")
+    assert found_wrong(wide, looks) == []
+    wide.route("**/pictures", lambda route: route.abort())
+    ask(wide, "#query", "a red boat")
+    expect(wide.get_by_role("alert")).to_be_visible()
+    assert found_wrong(wide, looks) == []
+    wide.unroute("**/pictures")
 
 
 def test_compare(server: Served, walked: Page, looks: Looks) -> None:
@@ -225,4 +255,7 @@ def test_feedback(measured: Served, walked: Page, looks: Looks) -> None:
 def test_guide(guided: Served, walked: Page, looks: Looks) -> None:
     open_page(walked, f"{guided.url}/")
     expect(walked.locator("#found-english")).to_contain_text("it works")
+    is_drawn(walked, "#pictures-english img")
+    assert walked.locator("#pictures-english img").count() == 2
+    assert "Error" not in walked.inner_text("#pictures-english")
     assert found_wrong(walked, looks) == []

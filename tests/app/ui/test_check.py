@@ -14,7 +14,6 @@ from tests.app.server.served import Served
 from tests.app.ui.browsing import IN_A_BROWSER, choose, does_not_overflow, open_page, settle, unfold
 
 pytestmark = IN_A_BROWSER
-SCREENS = pytest.mark.parametrize("screen", [(390, 844), pytest.param((1440, 900), marks=pytest.mark.slow)])
 
 
 def test_the_verdict_is_one_line() -> None:
@@ -30,7 +29,7 @@ def test_the_verdict_is_one_line() -> None:
     assert "Deutsch" in check_view(ready, 0, Words("de"))
 
 
-@SCREENS
+@pytest.mark.parametrize("screen", [(390, 844), pytest.param((1440, 900), marks=pytest.mark.slow)])
 def test_the_button_is_in_view_and_details_are_folded(
     server: Served, page: Page, screen: tuple[int, int]
 ) -> None:
@@ -48,19 +47,3 @@ def test_the_button_is_in_view_and_details_are_folded(
     unfold(page, "What was taken in")
     expect(page.locator("#report-summary table")).to_be_visible()
     does_not_overflow(page)
-
-
-@SCREENS
-def test_who_has_to_decide_has_the_buttons_in_view(
-    judged: Served, page: Page, screen: tuple[int, int]
-) -> None:
-    page.set_viewport_size({"width": screen[0], "height": screen[1]})
-    open_page(page, f"{judged.url}/admin/")
-    choose(page, "#known", "held")
-    page.click("#use-known")
-    expect(page.locator("#check-verdict h2")).to_contain_text("teaches nothing until you accept it")
-    expect(page.locator("#finding-0")).to_contain_text("moved by one row")
-    settle(page)
-    expect(page.locator("#accept")).to_be_in_viewport(ratio=1)
-    assert page.evaluate("scrollY") == 0
-    expect(page.locator("#go-on")).to_be_hidden()

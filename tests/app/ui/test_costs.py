@@ -14,7 +14,7 @@ from tests.app.ui.browsing import IN_A_BROWSER
 
 pytestmark = IN_A_BROWSER
 BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
-PICTURES, PAGES, QUERIES = 2_000, 80, 20
+PICTURES, PAGES, QUERIES = 2_000, 80, 12
 
 
 @pytest.fixture(scope="module")

