@@ -359,6 +359,12 @@ class ReleaseStore:
         shelf = self._home.generations
         return folder_bytes(shelf / record.generation, shelf / before.generation if before else None)
 
+    def bytes_to_open(self, record: ReleaseRecord) -> int:
+        """How large the files are, together, of all that a search by a release reads."""
+        return folder_bytes(self._home.versions / record.version) + folder_bytes(
+            self._home.generations / record.generation
+        )
+
     def verify_release(
         self,
         id_or_prefix: str,

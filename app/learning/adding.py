@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 _JOINING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
 _ROUNDED = 1.1  # what a store's pages take more than what they hold
 _BYTES_A_PICTURE = 24_000  # thumbnail, features, vector and rows
+_PROCESS_BYTES = 240 << 20  # of a process that takes pictures in, beside what it reads of the live release
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
 
@@ -71,6 +72,7 @@ def add_chunk(
             phrase("Taking these pictures in"),
             workspace.home.root,
             disk=round(_ROUNDED * size) + _BYTES_A_PICTURE * pictures,
+            memory=_PROCESS_BYTES + workspace.releases.bytes_to_open(live),
         ),
     )
     details = {"chunk": report.chunk_id}

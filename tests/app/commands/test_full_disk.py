@@ -19,6 +19,7 @@ from app.home.workspace import Workspace
 from app.learning import adding, transfer, update_cycle
 from ingest.intake import IntakeOptions
 from tests.app.small_home import PICTURES, copy_of, sample_chunk, small_home, taught_chunk
+from tests.forked_starts import COLD
 
 pytestmark = pytest.mark.usefixtures("starts_at_once")
 
@@ -114,32 +115,41 @@ def test_what_would_not_fit_is_refused_before_it_starts(
         assert shutil.disk_usage(disk).used - used < 1_000_000
 
 
-def test_an_update_that_would_not_fit_in_memory_is_refused_before_it_starts(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+@pytest.mark.parametrize("what", ["This update", "Taking these pictures in"])
+def test_what_would_not_fit_in_memory_is_refused_before_it_starts(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, what: str
 ) -> None:
     home = copy_of(small_home(tmp_path_factory), tmp_path)
+    source = sample_chunk(tmp_path / "more.zip", pictures=5, first=1)
     done = subprocess.run(
-        [sys.executable, "-c", _BOUNDED, home, taught_chunk(home)],
+        [COLD, "-c", _BOUNDED, home, taught_chunk(home), source, what],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "NoMemory: This update needs about" in done.stderr, done.stderr
+    assert f"NoMemory: {what} needs about" in done.stderr, done.stderr
 
 
-# With a hundred megabytes more than a process has that is ready to teach.
+# With some megabytes more than a process has that is ready to begin.
 _BOUNDED = """
 import resource, sys
 from pathlib import Path
 from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
-with Workspace.open(load_settings(home=Path(sys.argv[1]))) as workspace:
-    workspace.open_encoder(going_live.live_release(workspace)[1].version)
+from app.learning import adding, going_live
+from ingest.intake import IntakeOptions
+home, chunk, source, what = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]), sys.argv[4]
+with Workspace.open(load_settings(home=home)) as workspace:
+    if what == "This update":
+        from app.learning import update_cycle
+        workspace.open_encoder(going_live.live_release(workspace)[1].version)
     pages = int(Path("/proc/self/statm").read_text().split()[5])
     bound = pages * resource.getpagesize() + (100 << 20)
     resource.setrlimit(resource.RLIMIT_DATA, (bound, bound))
-    request = UpdateRequest(chunk=sys.argv[2], strategy="language-tables", by="test")
-    update_cycle.update(workspace, request, scratch=Path(sys.argv[1]) / "staging", progress=lambda _: None)
+    if what == "This update":
+        request = UpdateRequest(chunk=chunk, strategy="language-tables", by="test")
+        update_cycle.update(workspace, request, scratch=home / "staging", progress=lambda _: None)
+    else:
+        adding.add_chunk(workspace, source, IntakeOptions(), by="test")
 """
