@@ -42,9 +42,8 @@ from model_updates.version_files import GRAPHS
 logger = logging.getLogger(__name__)
 
 KNOWN_SHOWN = 10
-_KEPT_MANIFESTS = (
-    64  # each is some ten to a hundred kilobytes, and read some times whenever what is live changes
-)
+# Each is some ten to a hundred kilobytes, and is read several times whenever what is live changes.
+_KEPT_MANIFESTS = 64
 # A release being made right now names its folders within this time.
 GRACE_SECONDS = 600.0
 STAGING_SECONDS = 86_400.0  # a large gallery may take hours to stage

@@ -124,10 +124,8 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
     report = _Progress(catalog, job)
     try:
         ended = _work(settings, job, report)
-    except (
-        KeyboardInterrupt,
-        Exception,
-    ) as error:  # the outer edge of this process: whoever waits must hear of it
+    # The outer edge of this process: whoever waits must hear of it.
+    except (KeyboardInterrupt, Exception) as error:
         # A library whose import is stopped may say that it is broken.
         if isinstance(error, KeyboardInterrupt) or _told_to_end.is_set():
             # A cancelled job's row says so already and stays as it is.
@@ -185,7 +183,8 @@ def _committed_before_death(workspace: Workspace, job: JobRecord) -> dict[str, A
     told = job.progress.get("details", {})
     outcome = told.get("outcome")
     for commit in workspace.releases.history() if outcome else ():
-        if (commit.release, commit.parent) == (outcome["release"], told["parent"]):
+        # An earlier program did not tell the parent.
+        if (commit.release, commit.parent) == (outcome["release"], told.get("parent", commit.parent)):
             return {**outcome, "commit": commit.number}
     return None
 

@@ -200,8 +200,9 @@ class Serving:
         """Reads and measures what is live once for all processes: the others read what the first one has kept."""
         if self._is_first and self._live is not None and self._live.current.release.id != self._prepared:
             self._prepared = self._live.current.release.id
+            snapshot = self._live.current
             reading = threading.Thread(
-                target=self._read_behind, args=(self._live.current,), name="read-whole"
+                target=self._read_behind, args=(snapshot,), name="read-whole", daemon=True
             )
             reading.start()
             reading.join()
