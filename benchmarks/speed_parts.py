@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 import subprocess
 import sys
@@ -37,7 +38,7 @@ from model_updates.features import NoCache, image_features
 from model_updates.kept_tensors import KeptTensors
 from model_updates.onnx_sessions import session
 from model_updates.opening import build_model, wrap
-from model_updates.portable_encoder import PortableEncoder
+from model_updates.portable_encoder import FACTS, PortableEncoder, lacks
 from model_updates.search_encoder import IMAGE_BATCH
 from model_updates.vocabulary import SHARED
 
@@ -90,10 +91,10 @@ def _query_times(workspace: Workspace, rounds: int) -> tuple[list[float], list[f
     index = snapshot.generation.portions[0].segment.index
     folder = workspace.home.versions / going_live.live_release(workspace)[1].version
     opened = PortableEncoder(folder)
-    tower, rows = (
-        session(folder / "search-text.onnx"),
-        KeptTensors(folder.glob("weights*")).rows("token_embedding.weight"),
-    )
+    weights = KeptTensors(folder.glob("weights*"))
+    names = lacks(json.loads((folder / FACTS).read_text()), "search-text.onnx")
+    numbers = {name: weights.array(name.partition(".")[2]) for name in names}
+    tower, rows = session(folder / "search-text.onnx", numbers), weights.rows("token_embedding.weight")
 
     def bare(text: str) -> None:
         tokens = opened.tokens([text], [SHARED])

@@ -32,7 +32,22 @@ _known: dict[str, bytes] = {}
 def filled(
     name: str, tower: Tower, inputs: Mapping[str, Tensor], moving: Mapping[str, dict[int, str]]
 ) -> ModelProto:
-    """Returns a tower's graph with its weights.
+    """Returns a tower's graph with its weights; arguments and errors as `lacking`."""
+    state = tower.state_dict()
+    model, _ = lacking(name, tower, inputs, moving)
+    for one in model.graph.initializer:
+        if one.data_location == one.EXTERNAL:
+            one.ClearField("data_location")
+            one.ClearField("external_data")
+            values = state[one.name].detach().cpu().contiguous().numpy()
+            one.raw_data = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
+    return model
+
+
+def lacking(
+    name: str, tower: Tower, inputs: Mapping[str, Tensor], moving: Mapping[str, dict[int, str]]
+) -> tuple[ModelProto, list[str]]:
+    """Returns a tower's graph without its weights, and the names of those that whoever opens it has to give.
 
     Args:
         name: of the encoder's architecture and the part of it; a shipped graph is found by it.
@@ -49,12 +64,12 @@ def filled(
     model = load_model_from_string(
         skeleton_of(name, tower) or _followed(tower, inputs, moving, _shape(name, tower))
     )
-    for initializer in model.graph.initializer:
-        if initializer.name in state:
-            values = state[initializer.name].detach().cpu().contiguous().numpy()
-            initializer.dims[:] = values.shape
-            initializer.raw_data = values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes()
-    return model
+    lacks = [one for one in model.graph.initializer if one.name in state]
+    for one in lacks:
+        one.dims[:] = state[one.name].shape
+        one.data_location = one.EXTERNAL
+        one.external_data.add(key="location", value=one.name)
+    return model, [one.name for one in lacks]
 
 
 def _shape(name: str, tower: Tower) -> str:

@@ -8,18 +8,22 @@ What is in a version's folder for it (`model_updates.portable_writer` writes it)
     search-text*.onnx        embedded tokens to text features; a language with inserts in the tower has its own
     search-trunk*.onnx       prepared pictures to trunk features; likewise a domain
     search-head*.onnx        trunk features to image features; likewise
+
+A graph lacks its numbers, which are those of the version's weights and inserts, mapped; versions of before have graphs
+that hold their own.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ingest.sentence import phrase
 from model_updates import language_profiles
@@ -48,6 +52,8 @@ TEXT, TRUNK, HEAD = "text", "trunk", "head"
 TOGETHER = 64  # texts in one run
 ROUTER, BESIDE = "lda-router", "second-reading"
 """Kinds of inserts that are read as numbers: no graph is needed for them."""
+OF_MODEL, OF_INSERTS = "model", "registered"
+"""What the names of a graph's tensors begin with; those of inserts go on with the insert's place on the route."""
 
 
 class PortableEncoder(SearchEncoder):
@@ -188,12 +194,14 @@ class PortableEncoder(SearchEncoder):
         return known[part]
 
     def _digests(self, tower: str, route: str, *, in_tower_alone: bool = False) -> list[str]:
+        read = (self._facts["inserts"][number] for number in self._reading(tower, route))
+        return [one["digest"] for one in read if one["in_tower"] or not in_tower_alone]
+
+    def _reading(self, tower: str, route: str) -> list[int]:
+        """Returns the numbers of the inserts that an input of a route runs through, as `inserts.reading` does."""
         owners = [["encoder", ""], ["language" if tower == "text" else "domain", loudness(route)[0]]]
-        return [
-            one["digest"]
-            for one in self._facts["inserts"]
-            if one["tower"] == tower and one["owner"] in owners and (one["in_tower"] or not in_tower_alone)
-        ]
+        listed = enumerate(self._facts["inserts"])
+        return [number for number, one in listed if one["tower"] == tower and one["owner"] in owners]
 
     def _run(self, part: str, route: str, **inputs: Rows) -> Rows:
         found: Rows = self._opened(self._graph(part, route)).run(None, inputs)[0]
@@ -213,14 +221,46 @@ class PortableEncoder(SearchEncoder):
     def _read(self, graph: str) -> InferenceSession:
         from onnxruntime import __version__
 
+        tensors = self._tensors(graph)
         try:
-            return session(self._graphs_in / graph)
+            return session(self._graphs_in / graph, tensors)
         except Exception as error:  # its errors have no class in common
             raise VersionDamaged(
                 f"onnxruntime {__version__} cannot open {graph} of {self._graphs_in.name} ({str(error)[:200]}). "
                 "Its bytes are as they were written, so the library is too old for it, or not made for this processor: "
                 "pip install --upgrade onnxruntime, or roll back to another release"
             ) from error
+
+    def _tensors(self, graph: str) -> dict[str, NDArray[Any]]:
+        """Returns what a graph lacks by the names that it has for it."""
+        part, route = next(
+            (part, route)
+            for part, names in self._facts["graphs"].items()
+            for route, name in names.items()
+            if name == graph
+        )
+        read = self._reading("text" if part == TEXT else "image", route)
+        found = {}
+        for name in lacks(self._facts, graph):
+            kind, _, own = name.partition(".")
+            place, _, inside = own.partition(".")
+            try:
+                found[name] = (
+                    self._weights.array(own)
+                    if kind == OF_MODEL
+                    else self._inserts.array(f"{read[int(place)]}.{inside}")
+                )
+            except (KeyError, IndexError, ValueError) as error:
+                raise VersionDamaged(
+                    f"version {self._folder.name} lacks {name}, which {graph} is to read; roll back to another release"
+                ) from error
+        return found
+
+
+def lacks(facts: Mapping[str, Any], graph: str) -> list[str]:
+    """Returns the names of the tensors that a graph does not hold, by what is said of a version's graphs."""
+    names: list[str] = facts.get("tensors", {}).get(graph, [])
+    return names
 
 
 class Graphs(NamedTuple):

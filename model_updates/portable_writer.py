@@ -1,5 +1,6 @@
 """Writes into a version what `model_updates.portable_encoder` searches with: graphs that torch agrees with.
 
+A graph holds no numbers: they are the version's, in the files that torch reads, too.
 A graph that the version before has for the same fingerprint is taken from it. What cannot be written, or gives other
 vectors, leaves no file of this behind: the version says why and is searched by torch.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -23,7 +24,7 @@ from torch import Tensor
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPortable
 from model_updates.fingerprints import text_body_digest
-from model_updates.graph_skeletons import filled, skeleton_of
+from model_updates.graph_skeletons import filled, lacking, skeleton_of
 from model_updates.inserts import Insert, Router, reading
 from model_updates.onnx_graphs import HeadGraph, TextGraph, TokensGraph, Tower, TrunkGraph
 from model_updates.onnx_sessions import SHIPPED, session
@@ -31,7 +32,7 @@ from model_updates.opening import embedded_models, open_encoder
 from model_updates.photo.e5 import BODY, MOST_TOKENS
 from model_updates.photo.e5_file import PackedFile
 from model_updates.photo.packages import SENTENCES, checked_file
-from model_updates.portable_encoder import BESIDE, FACTS, HEAD, ROUTER, TEXT, TRUNK, graphs_of
+from model_updates.portable_encoder import BESIDE, FACTS, HEAD, ROUTER, TEXT, TRUNK, graphs_of, lacks
 from model_updates.routes import BASE, extended
 from model_updates.towers import embed, text_parts
 from model_updates.vocabulary import SHARED
@@ -54,14 +55,17 @@ class _Graphs:
     before: Path | None
     names: dict[str, dict[str, str]] = field(default_factory=lambda: {TEXT: {}, TRUNK: {}, HEAD: {}})
     prints: dict[str, str] = field(default_factory=dict)  # by file
+    tensors: dict[str, list[str]] = field(default_factory=dict)  # by file, what it lacks
 
     def add(self, part: str, route: str, fingerprint: str, made: Callable[[], TriedPart]) -> None:
         """Writes the graph of a route, or takes it from the version before where its fingerprint is the same."""
         name = f"search-{part}{f'-{hashlib.sha256(route.encode()).hexdigest()[:8]}' if route else ''}.onnx"
-        if self.before is not None and _known(self.before).get(name) == fingerprint:
+        known = {} if self.before is None else _said(self.before)
+        if self.before is not None and known["prints"].get(name) == fingerprint:
             shutil.copyfile(self.before / name, self.folder / name)
+            self.tensors[name] = lacks(known, name)
         else:
-            made().write(self.folder / name)
+            self.tensors[name] = made().write(self.folder / name)
         self.names[part][route], self.prints[name] = name, fingerprint
 
 
@@ -79,7 +83,7 @@ def write_portable(folder: Path, encoder: Encoder, before: Path | None) -> tuple
         for file in folder.glob("search-*.onnx"):
             file.unlink()
         return [], str(error)
-    facts = _facts(encoder) | {"graphs": graphs.names, "prints": graphs.prints}
+    facts = _facts(encoder) | {"graphs": graphs.names, "prints": graphs.prints, "tensors": graphs.tensors}
     (folder / FACTS).write_text(json.dumps(facts) + "\n", encoding="utf-8")
     return [FACTS, *graphs.prints], ""
 
@@ -112,7 +116,7 @@ def require_same(folder: Path, encoder: Encoder) -> None:
     Raises:
         NotPortable: they do not, or what is said of them is not true.
     """
-    said = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+    said = _said(folder)
     true = json.loads(json.dumps(_facts(encoder)))
     wrong = [name for name, value in true.items() if said.get(name) != value]
     if wrong:
@@ -121,7 +125,7 @@ def require_same(folder: Path, encoder: Encoder) -> None:
         name = said["graphs"][part][route]
         if said["prints"][name] != fingerprint:
             raise NotPortable(f"{name} was written for other weights")
-        made().compare(folder / name)
+        made().compare(folder / name, lacks(said, name))
 
 
 def _written(folder: Path, encoder: Encoder, before: Path | None) -> _Graphs:
@@ -162,23 +166,30 @@ class TriedPart:
         """Returns it as a graph; see `graph_skeletons.filled` for errors."""
         return filled(self.name, self.tower, self.cases[0], self.moving)
 
-    def write(self, file: Path) -> None:
-        """Writes the graph and has all cases read by both engines.
+    def write(self, file: Path) -> list[str]:
+        """Writes the graph, has all cases read by both engines, and returns the names of the tensors that it lacks.
 
         Raises:
             NotPortable: onnxruntime cannot read it, or gives other numbers.
         """
-        file.write_bytes(self.graph().SerializeToString())
-        self.compare(file)
+        model, names = lacking(self.name, self.tower, self.cases[0], self.moving)
+        file.write_bytes(model.SerializeToString())
+        self.compare(file, names)
+        return names
 
-    def compare(self, file: Path) -> None:
-        """Has all cases read by both engines; errors as `write`."""
+    def compare(self, file: Path, lacking: Sequence[str]) -> None:
+        """Has all cases read by both engines, the graph with the tower's tensors of these names; errors as `write`."""
+        state = self.tower.state_dict()
+        try:
+            opened = session(file, {name: state[name].detach().cpu().numpy() for name in lacking})
+        except Exception as error:  # its errors have no class in common
+            raise NotPortable(f"onnxruntime cannot open {file.name} ({type(error).__name__})") from error
         for case in self.cases:
             with torch.inference_mode():
                 ours = self.tower(*case.values()).float().cpu().numpy()
             given = {name: value.cpu().numpy() for name, value in case.items()}
             try:
-                theirs = session(file).run(None, given)[0]
+                theirs = opened.run(None, given)[0]
             except Exception as error:  # its errors have no class in common
                 raise NotPortable(f"onnxruntime cannot run {file.name} ({type(error).__name__})") from error
             length = np.linalg.norm(ours, axis=1, keepdims=True).clip(min=1e-9)
@@ -259,9 +270,9 @@ def _table(encoder: Encoder) -> str:
     return next(f"{name}.weight" for name, part in encoder.model.named_modules() if part is own)
 
 
-def _known(folder: Path) -> dict[str, str]:
-    """Returns the fingerprints of a version's graphs by file."""
-    found: dict[str, str] = json.loads((folder / FACTS).read_text(encoding="utf-8"))["prints"]
+def _said(folder: Path) -> dict[str, Any]:
+    """Returns what is said of a version's graphs."""
+    found: dict[str, Any] = json.loads((folder / FACTS).read_text(encoding="utf-8"))
     return found
 
 

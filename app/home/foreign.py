@@ -17,10 +17,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from app.desk.errors import PackageDamaged
 from app.desk.troubles import invalid_sentence
-from app.home.onnx_wire import is_elsewhere
+from app.home.onnx_wire import elsewhere
 from ingest.captions import normalise_language
 from ingest.errors import IngestError
-from model_updates.portable_encoder import FACTS
+from model_updates.portable_encoder import FACTS, lacks
 
 ORIGIN = "origin.json"
 """The file beside a release's manifest in which one that another home made has that home's."""
@@ -135,14 +135,17 @@ def require_plain(package: str, folder: Path) -> None:
         raise _refused(package, "its version names other files than it brings")
     if ("blueprint" in version) != version["architecture"].startswith("sentence-transformers/"):
         raise _refused(package, "its encoder's name and blueprint do not go together")
-    if FACTS in there:
-        _require_own_graphs(package, _read(package, folder / "version" / FACTS), there)
+    facts = _read(package, folder / "version" / FACTS) if FACTS in there else {}
+    if facts:
+        _require_own_graphs(package, facts, there)
     for graph in (folder / "version").glob("*.onnx"):
         try:
-            if is_elsewhere(graph.read_bytes()):
-                raise _refused(package, f"{graph.name} has numbers in another file")
+            lacking = elsewhere(graph.read_bytes())
         except ValueError as error:
-            raise _refused(package, f"{graph.name} is no ONNX file ({error})") from error
+            raise _refused(package, f"{graph.name} cannot be read ({error})") from error
+        # Each is given to the library by its name. One that is not would be read from the file that the graph names.
+        if sorted(lacking) != sorted(lacks(facts, graph.name)):
+            raise _refused(package, f"{graph.name} lacks other numbers than {FACTS} says")
 
 
 def _require_own_graphs(package: str, facts: Mapping[str, Any], there: set[str]) -> None:
@@ -152,6 +155,13 @@ def _require_own_graphs(package: str, facts: Mapping[str, Any], there: set[str])
     named = {str(name) for part in graphs.values() for name in part.values()}
     if not named <= there:
         raise _refused(package, f"{FACTS} names graphs that it does not bring")
+    tensors = facts.get("tensors", {})
+    if not isinstance(tensors, dict) or not all(_are_names(one) for one in tensors.values()):
+        raise _refused(package, f"{FACTS} lists no names of tensors")
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
 def _read(package: str, path: Path) -> dict[str, Any]:

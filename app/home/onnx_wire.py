@@ -1,4 +1,4 @@
-"""Whether an ONNX file has its numbers in other files, read from the bytes as any reader of protobuf may take them.
+"""Which tensors an ONNX file does not hold, read from the bytes as any reader of protobuf may take them.
 
 A search for the bytes that a writer would write is not enough: protobuf lets a length or a tag be written in more bytes
 than it needs. Fields by number: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto.
@@ -10,37 +10,48 @@ _MOST_FIELDS = 2_000_000
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 # The messages through which one comes to a tensor, each with its fields that hold such a message again.
 _WITHIN: dict[str, dict[int, str]] = {
-    "model": {7: "graph", 20: "training", 25: "function"},
+    "model": {7: "whole", 20: "training", 25: "function"},
+    "whole": {1: "node", 5: "initializer", 15: "sparse"},
     "training": {1: "graph", 2: "graph"},
     "function": {7: "node", 11: "attribute"},
     "graph": {1: "node", 5: "tensor", 15: "sparse"},
     "node": {5: "attribute"},
     "attribute": {5: "tensor", 6: "graph", 10: "tensor", 11: "graph", 22: "sparse", 23: "sparse"},
     "sparse": {1: "tensor", 2: "tensor"},
+    "initializer": {},
     "tensor": {},
 }
-_EXTERNAL_DATA, _DATA_LOCATION = 13, 14  # of a tensor
+_NAME, _EXTERNAL_DATA, _DATA_LOCATION = 8, 13, 14  # of a tensor
 
 
-def is_elsewhere(model: bytes) -> bool:
-    """Says whether a tensor of a model names another file.
+def elsewhere(model: bytes) -> list[str]:
+    """Returns the names of a model's own initializers whose numbers are not in it, as often as they stand there.
 
     Raises:
-        ValueError: these are no bytes of a model, or of one with more fields than any needs.
+        ValueError: these are no bytes of a model, or of one with more fields than any needs; or another tensor is
+            elsewhere, which nobody can give by its name.
     """
+    names = []
     waiting, seen = [("model", memoryview(model))], 0
     while waiting:
         kind, message = waiting.pop()
+        is_elsewhere, own = False, []
         for number, value in _fields(message):
             seen += 1
             if seen > _MOST_FIELDS:
                 raise ValueError("it has too many fields")
-            if kind == "tensor" and (number == _EXTERNAL_DATA or (number == _DATA_LOCATION and value != 0)):
-                return True
+            if kind in ("initializer", "tensor"):
+                is_elsewhere |= number == _EXTERNAL_DATA or (number == _DATA_LOCATION and value != 0)
+                if number == _NAME and isinstance(value, memoryview):
+                    own.append(bytes(value).decode())
             within = _WITHIN[kind].get(number)
             if within is not None and isinstance(value, memoryview):
                 waiting.append((within, value))
-    return False
+        if is_elsewhere:
+            if kind == "tensor" or len(own) != 1:
+                raise ValueError("it has numbers in another file")
+            names += own
+    return names
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:

@@ -145,6 +145,13 @@ def elsewhere(version: Document, release: Document, folder: Path) -> None:
     graph.write_bytes(graph.read_bytes() + _tensor_elsewhere(b"\x0a\x08location\x12\x0b/etc/passwd"))
 
 
+def elsewhere_by_name(version: Document, release: Document, folder: Path) -> None:
+    """As the tensors of a version's graphs are, but none that is given to who opens it."""
+    graph = next(folder.glob("search-text*.onnx"))
+    said = b"\x42\x06stolen" + b"\x6a\x17\x0a\x08location\x12\x0b/etc/passwd"
+    graph.write_bytes(graph.read_bytes() + _within_graph(said))
+
+
 def elsewhere_in_more_bytes(version: Document, release: Document, folder: Path) -> None:
     """The length of a word is said in two bytes where one would do."""
     graph = next(folder.glob("search-text*.onnx"))
@@ -153,9 +160,13 @@ def elsewhere_in_more_bytes(version: Document, release: Document, folder: Path) 
 
 def _tensor_elsewhere(said: bytes) -> bytes:
     """One more tensor of a model's graph, whose numbers lie elsewhere (ONNX's fields 13, 5 and 7)."""
-    for field in (13, 5, 7):
-        said = bytes([field << 3 | 2, len(said)]) + said
-    return said
+    return _within_graph(bytes([13 << 3 | 2, len(said)]) + said)
+
+
+def _within_graph(tensor: bytes) -> bytes:
+    for field in (5, 7):
+        tensor = bytes([field << 3 | 2, len(tensor)]) + tensor
+    return tensor
 
 
 REFUSED_BY_WHAT_THEY_SAY: dict[str, Harm] = {
@@ -212,6 +223,7 @@ REFUSED_BY_WHAT_THEY_SAY: dict[str, Harm] = {
     "graphs that lie elsewhere": renamed_graph,
     "a graph with numbers elsewhere": elsewhere,
     "numbers in another file, in more bytes than needed": elsewhere_in_more_bytes,
+    "numbers in another file, with a name": elsewhere_by_name,
 }
 
 
