@@ -20,6 +20,7 @@ ASTRAY = 0.02  # share of other pictures that may be sent to a route
 FOLDS = 5
 MOST_PICTURES = 2000  # of a domain; more change nothing
 FEWEST_PICTURES = 10  # of a domain, for a Gaussian of its own
+_DISTINCT = 1e-9  # share of the largest eigenvalue under which one may be rounding alone
 
 
 @dataclass(frozen=True)
@@ -101,14 +102,28 @@ def _gaussians(points: list[Points]) -> tuple[Points, Points]:
     everything = np.concatenate(points)
     axes = np.eye(everything.shape[1])
     if len(axes) > MOST_DIMENSIONS:
-        total = np.cov(everything.T)
-        axes = np.linalg.eigh(total)[1][:, -MOST_DIMENSIONS:]
+        axes = _main_axes(everything - everything.mean(axis=0), MOST_DIMENSIONS)
     strayed = np.concatenate([rows - centre for rows, centre in zip(points, centres, strict=True)]) @ axes
     within = strayed.T @ strayed / len(strayed)
     size = len(within)
     within = (1 - SHRINKAGE) * within + SHRINKAGE * np.trace(within) / size * np.eye(size)
     whitening = axes @ np.linalg.inv(np.linalg.cholesky(within)).T
     return whitening, centres @ whitening
+
+
+def _main_axes(strayed: Points, count: int) -> Points:
+    """Returns the `count` directions along which centred rows (n, d) differ most, (d, count).
+
+    Fewer rows than dimensions have them in the products of rows with rows, a smaller matrix; where rows do not differ
+    in so many directions, any others make up the number.
+    """
+    if len(strayed) >= strayed.shape[1]:
+        return np.asarray(np.linalg.eigh(strayed.T @ strayed)[1][:, -count:])
+    values, combined = (part[..., -count:] for part in np.linalg.eigh(strayed @ strayed.T))
+    differ = values > _DISTINCT * values[-1]
+    axes = strayed.T @ (combined[:, differ] / np.sqrt(values[differ]))
+    others = np.random.default_rng(0).normal(size=(len(axes), count - axes.shape[1]))
+    return np.asarray(np.linalg.qr(np.concatenate([axes, others], axis=1))[0])
 
 
 def _calibrated(points: list[Points], has_route: NDArray[np.bool_]) -> tuple[Points, float]:

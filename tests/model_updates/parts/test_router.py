@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from model_updates import gaussians
 from model_updates.inserts import ENCODER
 from model_updates.parts.router import LdaRouter, fitted
 from model_updates.routes import BASE
@@ -48,6 +49,20 @@ def test_overlapping_domains_send_few_of_the_old_pictures_astray() -> None:
     assert made is not None
     assert share(made, cloud(0, 1000), "sketch") < 0.05
     assert share(made, cloud(2, 1000), "sketch") > 0
+
+
+@pytest.mark.parametrize("count", [300, 100])  # more or fewer than directions are kept
+def test_of_fewer_pictures_than_dimensions_the_same_main_axes_are_found(count: int) -> None:
+    rows = RNG.normal(size=(count, 424)) * np.geomspace(1, 0.01, 424)
+    rows[count // 3 :] += 0.2
+    points = [rows[: count // 3], rows[count // 3 :]]
+    whitening, _ = gaussians._gaussians(points)
+    # Rows that are there several times have the same axes, and are more than there are dimensions.
+    of_more, _ = gaussians._gaussians([np.repeat(one, 5, axis=0) for one in points])
+    assert whitening.shape == of_more.shape == (424, 256)
+    centres = np.stack([part.mean(axis=0) for part in points])
+    found, wanted = (gaussians.distances_to(rows @ one, centres @ one) for one in (whitening, of_more))
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 def test_more_dimensions_than_are_kept_still_work() -> None:
