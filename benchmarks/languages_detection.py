@@ -24,7 +24,7 @@ from model_updates.language_profiles import (
     taught_profiles,
     to_bytes,
 )
-from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
+from model_updates.photo.weights import LANGUAGES as PHOTO_LANGUAGES
 
 UNLEARNED = ("bn", "el", "he", "te", "th")  # five languages in scripts that no other language of the data has
 FOLDS = 5

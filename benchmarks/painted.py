@@ -14,8 +14,9 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from model_updates.photo.image_tower import PhotoTower, image_weights, tower_and_classifier
+from model_updates.photo.image_tower import PhotoTower
 from model_updates.photo.model import preprocessing
+from model_updates.photo.weights import image_weights
 
 SIDE, PATCH, CHANNELS = 64, 16, 3
 HIGHEST = 4.0  # hardly a feature is above
@@ -31,7 +32,10 @@ def painted(picture: Image.Image) -> Image.Image:
 @cache
 def _tower() -> PhotoTower:
     tower = PhotoTower()
-    tower.load_state_dict(tower_and_classifier(image_weights())[0])
+    own = {name: torch.from_numpy(value) for name, value in image_weights().items()}
+    tower.load_state_dict(
+        {name.removeprefix("visual."): own[name] for name in own if name.startswith("visual.")}
+    )
     return tower.eval()
 
 

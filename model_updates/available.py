@@ -8,7 +8,7 @@ import open_clip
 from model_updates.hub import hub_answers
 from model_updates.opening import embedded_models, fitting_variant
 from model_updates.photo import packages
-from model_updates.photo.model import NAME as PHOTO
+from model_updates.photo.weights import NAME as PHOTO
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 ROW = "@"
 """Between a tensor's name and the row that its piece begins at; no parameter's name has one."""
-_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U8": "u1", "BOOL": "?"}
+_DTYPES = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "i1",
+    "U8": "u1",
+    "BOOL": "?",
+}
 
 
 class KeptTensors:
@@ -41,6 +51,11 @@ class KeptTensors:
         """Returns a whole tensor; in memory where it is cut, mapped where it is not."""
         pieces = [_mapped(*piece) for _, piece in sorted(self._pieces[name].items())]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+
+    def copied(self, name: str) -> NDArray[Any]:
+        """Returns a whole tensor in memory of its own, in which it never stands twice."""
+        pieces = [_mapped(*piece) for _, piece in sorted(self._pieces[name].items())]
+        return np.concatenate(pieces) if pieces[0].ndim else pieces[0]
 
     def rows(self, name: str) -> "KeptRows":
         """Returns a tensor of which single rows are read."""

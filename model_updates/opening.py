@@ -26,11 +26,11 @@ from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
 from model_updates.hub import hub_answers, is_cached
 from model_updates.hub_texts import buildable, tokenizer_for
 from model_updates.language_profiles import base_profiles
-from model_updates.photo.model import CONTEXT, PhotoModel, from_packages, preprocessing
-from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
-from model_updates.photo.model import NAME as PHOTO
-from model_updates.photo.text_tower import WIDTH
+from model_updates.photo.model import PhotoModel, from_packages, preprocessing
 from model_updates.photo.tokenizer import ROWS, sentence_pieces
+from model_updates.photo.weights import CONTEXT, WIDTH
+from model_updates.photo.weights import LANGUAGES as PHOTO_LANGUAGES
+from model_updates.photo.weights import NAME as PHOTO
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import is_folder, open_folders
 from model_updates.towers import CLIP_ROWS, is_expandable, token_table

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
@@ -86,7 +87,7 @@ def write_version(
     searched without torch; where it cannot, the manifest says why.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    names = write_shards(encoder.model.state_dict(), folder, WEIGHTS)
+    names = write_shards(_arrays(encoder.model.state_dict()), folder, WEIGHTS)
     names += _write_states(folder, dict(states or {}), parent)
     if encoder.vocabulary is not None:
         text = json.dumps(encoder.vocabulary.to_json(), ensure_ascii=False)
@@ -100,7 +101,7 @@ def write_version(
         names.append(PROFILES)
     if encoder.inserts:
         tensors = {f"{n}.{k}": v for n, i in enumerate(encoder.inserts) for k, v in i.state_dict().items()}
-        names += write_shards(tensors, folder, INSERTS)
+        names += write_shards(_arrays(tensors), folder, INSERTS)
     why = ""
     if portable:
         own, why = write_portable(folder, encoder, parent)
@@ -176,7 +177,7 @@ def load_version(folder: Path, *, checked: bool = True) -> Version:
     model = _built(manifest)
     if vocabulary is not None:
         _fit_table(model, vocabulary.size)
-    fit_weights(model, read_shards(_files(folder, manifest, WEIGHTS)), f"version {folder.name}")
+    fit_weights(model, _tensors(_files(folder, manifest, WEIGHTS)), f"version {folder.name}")
     encoder = Encoder(
         model,
         architecture=manifest["architecture"],
@@ -284,7 +285,7 @@ def read_inserts(folder: Path, model: nn.Module) -> list[Insert]:
     """
     manifest = read_manifest(folder)
     listed = manifest.get("inserts", [])
-    tensors = read_shards(_files(folder, manifest, INSERTS))
+    tensors = _tensors(_files(folder, manifest, INSERTS))
     made = []
     for number, said in enumerate(listed):
         if said["kind"] not in KINDS:
@@ -297,6 +298,14 @@ def read_inserts(folder: Path, model: nn.Module) -> list[Insert]:
         insert.load_state_dict(own)
         made.append(insert.requires_grad_(False))
     return made
+
+
+def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, NDArray[Any]]:
+    return {name: value.detach().cpu().numpy() for name, value in tensors.items()}
+
+
+def _tensors(files: Sequence[Path]) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(value) for name, value in read_shards(files).items()}
 
 
 def _files(folder: Path, manifest: Mapping[str, Any], stem: str) -> list[Path]:

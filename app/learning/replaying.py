@@ -11,7 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from app.desk.errors import UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
@@ -164,10 +166,10 @@ def _differing(
             yield from (DifferingTensor(name, None) for name in sorted(tensors) if name.startswith(stem))
 
 
-def _unequal(then: dict[str, torch.Tensor], now: dict[str, torch.Tensor]) -> Iterator[DifferingTensor]:
+def _unequal(then: dict[str, NDArray[Any]], now: dict[str, NDArray[Any]]) -> Iterator[DifferingTensor]:
     for name in sorted({*then, *now}):
         a, b = then.get(name), now.get(name)
         if a is None or b is None or a.shape != b.shape or a.dtype != b.dtype:
             yield DifferingTensor(name, None)
-        elif not torch.equal(a, b):
-            yield DifferingTensor(name, float((a.double() - b.double()).abs().max()))
+        elif not np.array_equal(a, b):
+            yield DifferingTensor(name, float(np.abs(a.astype(np.float64) - b.astype(np.float64)).max()))

@@ -3,16 +3,12 @@
 The architecture is timm's `tf_efficientnet_lite2` (Apache-2.0), the weights are the package's (ImageNet-1k).
 """
 
-from collections.abc import Mapping
 from typing import Any
 
 import timm
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_eval
-
-from model_updates.errors import WeightsMismatch
-from model_updates.photo import packages
 
 ARCHITECTURE = "tf_efficientnet_lite2"
 FEATURES, CLASSES = 1280, 1000
@@ -37,37 +33,6 @@ class PhotoTower(nn.Module):
         is_whole = pixels.is_cuda or torch.compiler.is_exporting()
         parts = [pixels.contiguous(memory_format=torch.channels_last)]
         return torch.cat([self.body(part) for part in (parts if is_whole else torch.split(parts[0], 8))])
-
-
-def image_weights() -> dict[str, Tensor]:
-    """Returns EfficientNet-Lite2's tensors under the package's own names; see `packages.checked_file` for errors."""
-    file = packages.checked_file(packages.IMAGE)
-    weights: dict[str, Tensor] = torch.load(file, map_location="cpu", weights_only=True)
-    return weights
-
-
-def tower_and_classifier(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], Tensor, Tensor]:
-    """Returns the state of an `ImageTower`, and the weight (1000, 1280) and bias (1000,) of ImageNet's classes.
-
-    The package and timm name the layers differently and list them in the order in which they run, so they are
-    matched by position; each shape is compared.
-
-    Raises:
-        WeightsMismatch: the two lists do not fit.
-    """
-    *layers, weight, bias = weights.values()
-    body = _unfolded()
-    names = body.state_dict()
-    if len(layers) != len(names) or any(
-        ours.shape != theirs.shape for ours, theirs in zip(names.values(), layers, strict=True)
-    ):
-        raise WeightsMismatch(
-            f"timm's {ARCHITECTURE} is laid out differently from the weights of the package; "
-            "install the version of timm that the constraints file names"
-        )
-    body.load_state_dict(dict(zip(names, layers, strict=True)))
-    state = {f"body.{name}": value.clone() for name, value in _folded(body).state_dict().items()}
-    return state, weight, bias
 
 
 def _unfolded() -> nn.Module:

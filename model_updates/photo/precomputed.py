@@ -4,37 +4,25 @@
 """
 
 from collections.abc import Sequence
-from importlib import resources
-from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
 from model_updates.photo.e5 import language_captions, sentence_e5
+from model_updates.photo.weights import LANGUAGES, precomputed_file, text_weights
 
 LEAST_TRUST = 0.05  # languages whose letters the first space does not know reach .03
 
 
-def shipped() -> dict[str, Tensor]:
-    """Returns float32 tensors by name, those of both spaces one after the other.
-
-    ``classes`` (1000, 896) are ImageNet's (`conse.class_vectors`), ``centre`` (896,) is what captions have in common,
-    and ``offsets`` (languages, 384) what texts of each language have in common in the second space. ``trusts``
-    (languages,) and ``first_offsets`` (languages, 512) say how the first space reads each language
-    (`model_updates.photo.second_space`).
-    """
-    return {name: value.float() for name, value in load_file(_file()).items()}
-
-
 def computed() -> dict[str, Tensor]:
-    """Returns what `shipped` returns, from captions and phrases."""
+    """Returns what `weights.shipped` returns, from captions and phrases."""
     from model_updates.photo.conse import class_vectors
-    from model_updates.photo.model import LANGUAGES, PhotoModel, encode_shared, with_text_weights
+    from model_updates.photo.model import PhotoModel, encode_shared
 
     with torch.inference_mode():
-        model, captions, tower = with_text_weights(PhotoModel()), language_captions(), sentence_e5()
+        model, captions, tower = PhotoModel().filled(text_weights()), language_captions(), sentence_e5()
 
         def first(texts: Sequence[str]) -> Tensor:
             return encode_shared(model, texts)
@@ -63,11 +51,5 @@ def _trust(read: Tensor, meant: Tensor) -> Tensor:
     return torch.where(cosine < LEAST_TRUST, 0.0, cosine)
 
 
-def _file() -> Path:
-    return Path(
-        str(resources.files("model_updates") / "assets" / "perennial-photo" / "precomputed.safetensors")
-    )
-
-
 if __name__ == "__main__":
-    save_file({name: value.half() for name, value in computed().items()}, _file())
+    save_file({name: value.half() for name, value in computed().items()}, precomputed_file())

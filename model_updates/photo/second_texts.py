@@ -10,7 +10,7 @@ from torch import nn
 
 from model_updates.photo.e5_file import WIDTH
 from model_updates.photo.second_space import SHARE, SecondSpace, readable
-from model_updates.photo.text_tower import WIDTH as FIRST_WIDTH
+from model_updates.photo.weights import WIDTH as FIRST_WIDTH
 
 
 class SecondTexts(SecondSpace, nn.Module):

@@ -9,17 +9,13 @@ It takes embedded tokens and not ids, so that rows which the package never had (
 through the same frozen body.
 """
 
-from collections.abc import Mapping
-
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-WIDTH = 512  # of a token's embedding, and of a text's vector
+from model_updates.photo.weights import ORDERS, WIDTH
+
 STACK = 256
-ORDERS = ((2, 0), (3, 1), (5, 2))  # tokens a convolution sees, and how many of them lie before its own
 WIDEST = 2  # tokens that the widest convolution sees on either side
 DENSE = 320
 EPSILON = 1e-12
@@ -96,43 +92,3 @@ def _windows(owner: Tensor) -> Tensor:
     known = (near >= 0) & (near < count)
     same = known & (owner[near.clamp(0, max(0, count - 1))] == owner[:, None])
     return torch.where(same, near, count)
-
-
-def tower_state(arrays: Mapping[str, NDArray[np.float32]]) -> dict[str, Tensor]:
-    """Returns the state of a `SentenceTower` from the arrays of the package's `weights.npz`."""
-
-    def across(name: str) -> NDArray[np.float32]:
-        return np.concatenate([arrays[f"{name}{order}"] for order, _ in ORDERS], axis=-1)
-
-    state = {
-        "project.weight": across("proj").T,
-        "project.bias": across("proj_b"),
-        "norm_in.weight": across("ln_g"),
-        "norm_in.bias": across("ln_b"),
-        "norm_out.weight": arrays["ln_g"],
-        "norm_out.bias": arrays["ln_b"],
-        "pool.weight": arrays["cnn_W"].T,
-        "pool.bias": arrays["cnn_b"],
-        "dense_in.weight": arrays["d0"].T,
-        "dense_hidden.weight": arrays["d1"].T,
-        "shortcut_in.weight": arrays["p1"].T,
-        "dense_out.weight": arrays["d2"].T,
-        "shortcut_out.weight": arrays["p3"].T,
-        "last.weight": arrays["d3"].T,
-    }
-    for place, (order, _) in enumerate(ORDERS):
-        for layer, number in (("first", 1), ("second", 2)):
-            state[f"stacks.{place}.{layer}.weight"] = arrays[f"w{number}_{order}"].T
-            state[f"stacks.{place}.{layer}.bias"] = arrays[f"b{number}_{order}"]
-    return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in state.items()}
-
-
-def token_rows(arrays: Mapping[str, NDArray[np.uint8 | np.float32]]) -> Tensor:
-    """Returns the (128010, 512) float32 token embeddings; the package keeps them in 17 blocks of bytes."""
-    blocks = len(arrays["scale"])
-    rows = np.empty((blocks * len(arrays["q1"]), WIDTH), dtype=np.float32)
-    for block in range(blocks):
-        rows[block::blocks] = arrays[f"q{block + 1}"]
-        rows[block::blocks] *= arrays["scale"][block]
-        rows[block::blocks] += arrays["lo"][block]
-    return torch.from_numpy(rows)

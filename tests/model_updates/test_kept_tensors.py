@@ -20,7 +20,7 @@ STATE = {
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KeptTensors:
     monkeypatch.setattr(shards, "MOST_BYTES", 96)  # seven or eight rows to a piece
-    names = shards.write_shards(STATE, tmp_path, "weights")
+    names = shards.write_shards({name: value.numpy() for name, value in STATE.items()}, tmp_path, "weights")
     assert len(names) > len(STATE)
     return KeptTensors(tmp_path / name for name in names)
 

@@ -20,12 +20,11 @@ from model_updates.parts.table_rows import TeachingOptions
 from model_updates.photo import packages
 from model_updates.photo.conse import class_phrases
 from model_updates.photo.e5 import language_captions, sentence_e5
-from model_updates.photo.image_tower import PhotoTower, image_weights
+from model_updates.photo.image_tower import PhotoTower
 from model_updates.photo.model import PhotoModel
-from model_updates.photo.precomputed import shipped
 from model_updates.photo.second_space import readable
-from model_updates.photo.text_tower import WIDTH
 from model_updates.photo.tokenizer import ROWS, sentence_pieces
+from model_updates.photo.weights import WIDTH, shipped
 from model_updates.search_encoder import unit
 from model_updates.segmenters import open_segmenter
 from model_updates.strategies.language_tables import UNTRANSLATED_EPOCHS, LanguageTables
@@ -102,7 +101,8 @@ def test_the_image_tower_gives_what_the_package_s_layers_give() -> None:
     import timm
 
     theirs: Any = timm.create_model("tf_efficientnet_lite2", pretrained=False).eval()
-    theirs.load_state_dict(dict(zip(theirs.state_dict(), image_weights().values(), strict=True)))
+    layers = map(torch.from_numpy, packages.image_arrays().values())
+    theirs.load_state_dict(dict(zip(theirs.state_dict(), layers, strict=True)))
     pixels = photo_encoder().prepare_images(drawn_pictures())
 
     with torch.inference_mode():
@@ -243,16 +243,16 @@ def test_what_is_shipped_follows_from_captions_and_phrases() -> None:
     captions, tower = language_captions(), sentence_e5()
     for language in ("en", "hi", "zh-TW"):
         mean = tower.features(captions[language]).mean(axis=0)
-        assert np.abs(fixed["offsets"][readable()[language]].numpy() - mean).max() < 1e-3
+        assert np.abs(fixed["offsets"][readable()[language]] - mean).max() < 1e-3
 
     with torch.inference_mode():
         english = [
             encoder.forward_tokens(encoder.tokenize(captions[tag])).mean(dim=0)
             for tag in base_languages("perennial-photo")
         ]
-    assert (fixed["centre"][:WIDTH] - torch.stack(english).mean(dim=0)).abs().max() < 1e-3
+    assert np.abs(fixed["centre"][:WIDTH] - torch.stack(english).mean(dim=0).numpy()).max() < 1e-3
     # Classes are centred on the mean of all, so one alone cannot be made again: those of dogs lie together.
-    dog, other_dog, bus = (unit(fixed["classes"][[number]].numpy())[0] for number in (207, 208, 779))
+    dog, other_dog, bus = (unit(fixed["classes"][[number]])[0] for number in (207, 208, 779))
     assert dog @ other_dog > 0.5 > 0.1 > dog @ bus
 
 

@@ -20,7 +20,7 @@ from app.language.detection import (
 )
 from ingest.samples import scenes
 from model_updates.language_profiles import LanguageProfile, base_profiles
-from model_updates.photo.model import LANGUAGES as PHOTO_LANGUAGES
+from model_updates.photo.weights import LANGUAGES as PHOTO_LANGUAGES
 from model_updates.surprise import Surprise
 
 TAGS = ("en", "de", "fr", "ru", "ja", "zh")

@@ -39,7 +39,7 @@ from ingest.samples import scenes
 from ingest.schema import captions, chunk_captions, chunk_images, images, writing
 from model_updates.encoder import Encoder
 from model_updates.language_profiles import base_profiles, table_of, taught_profiles
-from model_updates.photo.model import LANGUAGES
+from model_updates.photo.weights import LANGUAGES
 from model_updates.towers import resize_token_table, token_table
 from tests.app.small_home import copy_of, sample_chunk, small_home
 from tests.model_updates.photographs import photo_encoder
