@@ -19,7 +19,7 @@ from real_input_data import UploadRow, emoji_rows, emoji_splits, photo_rows, wri
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, update_cycle
+from app.learning import adding, beginning, going_live, update_cycle
 from app.learning.chunk_findings import MATCH
 from app.learning.outcomes import say_nothing
 from app.learning.yardstick import trusted_chunks
@@ -89,7 +89,7 @@ class Product:
         done = settings.home.with_suffix(".done")
         if not done.exists():
             shutil.rmtree(settings.home, ignore_errors=True)
-            update_cycle.initialise(settings, model=self.encoder)
+            beginning.initialise(settings, model=self.encoder)
             with Workspace.open(settings) as workspace:
                 chunk = self.add(workspace, self.rows("en"))
                 workspace.catalog.set_standing(chunk, "accepted", by="benchmark", why="clean", measures=True)

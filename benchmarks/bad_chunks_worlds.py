@@ -17,9 +17,10 @@ from real_input_data import SUFFIXES, read_tsv
 from ingest.images import decode
 from ingest.limits import Limits
 from ingest.samples import scenes
+from model_updates.embedded import base_languages
 from model_updates.encoder import Encoder
 from model_updates.features import NoCache, trunk_features
-from model_updates.opening import base_languages, open_encoder
+from model_updates.opening import open_encoder
 from model_updates.trust.evidence import UploadedPairs
 
 LEARNED, NEW, ALONE, DOMAIN, MORE = (

@@ -29,7 +29,7 @@ from app.home import cores
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.jobs import worker
-from app.learning import adding, update_cycle
+from app.learning import adding, beginning
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
@@ -92,7 +92,7 @@ def main() -> None:
 
 def prepare(settings: Settings, pictures: int) -> str:
     """Makes a home whose gallery holds drawn pictures, and returns the chunk with their German captions."""
-    update_cycle.initialise(settings)
+    beginning.initialise(settings)
     drawn = [(scene, "flat", n) for n, scene in enumerate(list(scenes.all_scenes())[:pictures])]
     with Workspace.open(settings) as workspace:
         for language in ("en", "de"):

@@ -37,7 +37,7 @@ from real_input_data import write_upload
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, update_cycle
+from app.learning import adding, beginning, going_live, update_cycle
 from app.query.parts import encode
 from app.query.question import Question
 from app.query.ranking import ranked
@@ -97,7 +97,7 @@ def main() -> None:
 
 def _run(drip: Drip, drops: list[Drop]) -> None:
     if not drip.settings.home.exists():
-        update_cycle.initialise(drip.settings, model="perennial-tiny")
+        beginning.initialise(drip.settings, model="perennial-tiny")
     done = drip.finished()
     for drop in drops[len(done) :]:
         step = asdict(drop) | _alone("--teach", drop.number)

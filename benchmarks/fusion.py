@@ -23,7 +23,7 @@ from protocols import CELLS, say
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import adding, update_cycle
+from app.learning import adding, beginning, update_cycle
 from app.query.ranking import FIRST
 from app.query.reranking import Reranker
 from ingest.intake import IntakeOptions
@@ -71,7 +71,7 @@ def measured(home: Path, seed: int) -> dict[str, tuple[float, ...]]:
     settings = Settings(home=home, device="cpu")
     if not home.exists():
         home.parent.mkdir(parents=True, exist_ok=True)
-        update_cycle.initialise(settings, model="perennial-tiny")
+        beginning.initialise(settings, model="perennial-tiny")
     with Workspace.open(settings) as workspace:
         chunk = _chunk(workspace, home)
         options = {"epochs": EPOCHS, "batch_size": BATCH, "fusion": True}

@@ -31,7 +31,7 @@ from real_input_data import UploadRow, emoji_rows, emoji_splits, read_tsv, write
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, update_cycle
+from app.learning import adding, beginning, going_live, update_cycle
 from app.learning.cross_fitting import examine
 from app.learning.judging import Taught, judge_taught
 from app.learning.lessons import plan
@@ -182,7 +182,7 @@ class World:
         done = settings.home.with_suffix(".done")
         if not done.exists():
             shutil.rmtree(settings.home, ignore_errors=True)
-            update_cycle.initialise(settings, model="perennial-photo")
+            beginning.initialise(settings, model="perennial-photo")
             with Workspace.open(settings) as workspace:
                 for domain in ("photographs", *EMOJI):
                     with tempfile.TemporaryDirectory(dir=self.work) as folder:

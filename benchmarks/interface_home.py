@@ -14,7 +14,7 @@ from PIL import Image
 
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, update_cycle
+from app.learning import adding, beginning, going_live
 from ingest.pair import Split
 from ingest.records import NewChunk, NewImage, Recorded
 from ingest.report import IntakeReport
@@ -34,7 +34,7 @@ def make_home(folder: Path, pictures: int, given: np.ndarray | None = None, **en
         encoder: `model` and `pretrained` as `init` takes them.
     """
     settings = load_settings(home=folder / "home")
-    update_cycle.initialise(settings, **encoder)
+    beginning.initialise(settings, **encoder)
     with Workspace.open(settings) as workspace:
         opened = workspace.open_encoder(going_live.live_release(workspace)[1].version)
         drawn = _drawn(opened) if given is None else given.__getitem__

@@ -19,15 +19,15 @@ from real_input_runs import Bench, add, live_encoder, outcome_values, run_update
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import going_live, training, update_cycle
+from app.learning import beginning, going_live, training
 from app.learning.lessons import choose_strategy
 from ingest.pair import Split
 from model_updates import trainer
+from model_updates.embedded import base_languages
 from model_updates.encoder import Encoder
 from model_updates.evaluation import caption_ranks
 from model_updates.features import image_features, text_features
 from model_updates.gate.report import Policy
-from model_updates.opening import base_languages
 from model_updates.search_encoder import unit
 from model_updates.trainer import TrainingReport
 
@@ -60,7 +60,7 @@ def template(cell: Photographs) -> Values:
     settings = cell.settings("template")
     shutil.rmtree(settings.home, ignore_errors=True)
     started = time.monotonic()
-    update_cycle.initialise(settings, model=MODEL)
+    beginning.initialise(settings, model=MODEL)
     values: Values = {"init_seconds": time.monotonic() - started, "chunks": {}}
     with Workspace.open(settings) as workspace:
         for step in STEPS:

@@ -65,7 +65,7 @@ from real_input_runs import run_update
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, standing, update_cycle
+from app.learning import adding, beginning, going_live, standing
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import Drawing, write_chunk
 from ingest.samples.scene_grid import SUBJECTS, Scene, all_scenes, held_out
@@ -117,7 +117,7 @@ def home_of(name: str, data: Path, work: Path, say: Say, only: Collection[str] |
     settings = Settings(home=work / "homes" / name, device="cpu")
     if not settings.home.exists():
         settings.home.parent.mkdir(parents=True, exist_ok=True)
-        update_cycle.initialise(settings, model=MODELS[name])
+        beginning.initialise(settings, model=MODELS[name])
     with Workspace.open(settings) as workspace:
         there = {chunk.name.removesuffix(".zip") for chunk in workspace.catalog.chunks()}
         for chunk, write in _uploads(name, data, work).items():

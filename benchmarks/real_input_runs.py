@@ -25,7 +25,7 @@ from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.language.detection import detect, handicaps, readings
-from app.learning import adding, going_live, update_cycle
+from app.learning import adding, beginning, going_live, update_cycle
 from app.learning.judging import Taught, judge_taught
 from app.learning.lessons import choose_strategy
 from app.learning.outcomes import UpdateOutcome
@@ -108,7 +108,7 @@ def emoji_template(bench: Bench) -> Path:
     done = settings.home.with_suffix(".done")
     if not done.exists():
         shutil.rmtree(settings.home, ignore_errors=True)
-        update_cycle.initialise(settings)
+        beginning.initialise(settings)
         splits = emoji_splits(bench.data, bench.limit)
         with Workspace.open(settings) as workspace:
             english = add(bench, workspace, "en", emoji_rows(bench.data, splits, "en", ("noto", "fluent3d")))
@@ -196,7 +196,7 @@ def run_photos(bench: Bench, seed: int) -> Values:
     """Teaches English photographs, then four languages on them, with the defaults and the default gate."""
     settings = bench.settings(f"flickr-{seed}", permissive=False)
     shutil.rmtree(settings.home, ignore_errors=True)
-    update_cycle.initialise(settings)
+    beginning.initialise(settings)
     steps = []
     with Workspace.open(settings) as workspace:
         for language in ("en", *PHOTO_LANGUAGES):

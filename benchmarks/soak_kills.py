@@ -36,7 +36,7 @@ from app.home.commits import CommitRecord
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
-from app.learning import adding, going_live, update_cycle
+from app.learning import adding, beginning, going_live, update_cycle
 from ingest.errors import IngestError
 from ingest.intake import IntakeOptions
 from ingest.pair import ImageId, image_id_of
@@ -344,7 +344,7 @@ def _is_ready(client: httpx.Client) -> bool:
 
 def _make_template(settings: Settings, work: Path) -> None:
     """Makes a home with six chunks, of which the live release has learned two."""
-    update_cycle.initialise(settings)
+    beginning.initialise(settings)
     every = list(all_scenes())
     with Workspace.open(settings) as workspace:
         for number in range(6):

@@ -21,8 +21,8 @@ from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.jobs import job_runner, worker
 from app.learning import adding, going_live
+from app.learning.beginning import initialise
 from app.learning.training import CHECKPOINTS
-from app.learning.update_cycle import initialise
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES
 from ingest.samples.chunks import write_chunk

@@ -19,7 +19,7 @@ from speed_timing import Measured, environment, require
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, update_cycle
+from app.learning import adding, beginning, going_live, update_cycle
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
@@ -153,7 +153,7 @@ def _prepared(work: Path) -> tuple[Path, tuple[str, str], str]:
     """Makes a home with two releases, the first of them live; returns it, them, and a chunk that waits to be taught."""
     gate = Policy(minimum_images=10**6, cross_fit=False, pooled_drop=100.0, slice_drop=100.0, samples=100)
     settings = Settings(home=work / "swap-home", device="cpu", gate=gate)
-    update_cycle.initialise(settings)
+    beginning.initialise(settings)
     with Workspace.open(settings) as workspace:
         added = [
             _added(workspace, work / f"swap-{language}.zip", language, count)

@@ -21,7 +21,7 @@ from sqlalchemy import func, insert, select
 from app.home.manifest import ReleaseManifest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import going_live, update_cycle
+from app.learning import beginning, going_live
 from app.query.grammar import parse
 from app.query.question import Question
 from app.server.security import ANYONE
@@ -118,7 +118,7 @@ def random_home(work: Path, name: str) -> Settings:
     """Makes a home whose encoder has random weights and 512 dimensions."""
     settings = Settings(home=work / name, device="cpu", poll_seconds=3600)
     weights = _random_weights(work)
-    update_cycle.initialise(settings, model=ARCHITECTURE, pretrained=str(weights))
+    beginning.initialise(settings, model=ARCHITECTURE, pretrained=str(weights))
     weights.unlink()
     return settings
 

@@ -33,7 +33,7 @@ from real_input_runs import Bench, live_encoder, run_update
 from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, update_cycle
+from app.learning import adding, beginning, going_live
 from ingest.intake import IntakeOptions
 from model_updates.evaluation import caption_ranks
 from model_updates.features import text_features, trunk_features
@@ -104,7 +104,7 @@ def template(settings: Settings, data: Data, work: Path) -> None:
     """Makes a home that has seen every picture and holds none: the image tower works once for all lines."""
     if settings.home.exists():
         return
-    update_cycle.initialise(settings, model="perennial-photo")
+    beginning.initialise(settings, model="perennial-photo")
     pictures = {_id(row.picture): row.picture for rows in data.rows.values() for row in rows}
     with Workspace.open(settings) as workspace:
         encoder = live_encoder(workspace)

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import open_clip
 
+from model_updates.embedded import EMBEDDED
 from model_updates.hub import hub_answers
-from model_updates.opening import embedded_models, fitting_variant
-from model_updates.photo import packages
-from model_updates.photo.weights import NAME as PHOTO
+from model_updates.opening import fitting_variant
 
 
 @dataclass(frozen=True)
@@ -21,16 +20,6 @@ class Available:
     hub: bool  # whether the hub answers now
 
 
-def lacking(model: str) -> str:
-    """Returns a sentence that says what an encoder is made without on this machine; empty where it is whole."""
-    if model != PHOTO or packages.is_installed(packages.SENTENCES):
-        return ""
-    return (
-        f"{PHOTO} reads sixteen languages here and not about a hundred, as the package {packages.SENTENCES[0]}, "
-        "which reads the others, is not installed; it is not made for Windows."
-    )
-
-
 def available(part: str = "") -> Available:
     """Lists encoders whose name contains `part`, upper case or lower; asks the hub once, for at most 3 seconds."""
     wanted = part.strip().casefold()
@@ -39,7 +28,7 @@ def available(part: str = "") -> Available:
         if fitting_variant(name, tag) == name:
             tags[name].append(tag)
     return Available(
-        embedded=tuple(name for name in embedded_models() if wanted in name.casefold()),
+        embedded=tuple(name for name in EMBEDDED if wanted in name.casefold()),
         architectures={
             name: tuple(tags[name]) for name in open_clip.list_models() if wanted in name.casefold()
         },

@@ -68,6 +68,7 @@ def lacking(
     for one in lacks:
         one.dims[:] = state[one.name].shape
         one.data_location = one.EXTERNAL
+        one.ClearField("external_data")
         one.external_data.add(key="location", value=one.name)
     return model, [one.name for one in lacks]
 

@@ -5,11 +5,9 @@ file are read by `safetensors` alone. Pickled files (.pt, .pth, .bin, .ckpt, .pk
 can run code.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +19,25 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from ingest.pair import BASE_LANGUAGE
+from model_updates.embedded import EMBEDDED, TINY, base_languages, folder_of, photo_vocabulary, tiny_weights
 from model_updates.encoder import Encoder
 from model_updates.errors import UnknownModel, UnsafeWeights, WeightsMismatch
 from model_updates.hub import hub_answers, is_cached
 from model_updates.hub_texts import buildable, tokenizer_for
 from model_updates.language_profiles import base_profiles
 from model_updates.photo.model import PhotoModel, from_packages, preprocessing
-from model_updates.photo.tokenizer import ROWS, sentence_pieces
-from model_updates.photo.weights import CONTEXT, WIDTH
+from model_updates.photo.tokenizer import ROWS
 from model_updates.photo.weights import LANGUAGES as PHOTO_LANGUAGES
 from model_updates.photo.weights import NAME as PHOTO
+from model_updates.photo.weights import WIDTH
 from model_updates.preprocessing import Preprocessing
 from model_updates.sentence.folders import is_folder, open_folders
 from model_updates.towers import CLIP_ROWS, is_expandable, token_table
 from model_updates.vocabulary import Vocabulary
 
-EMBEDDED = "perennial-tiny"
-
 
 def open_encoder(
-    model: str = EMBEDDED,
+    model: str = TINY,
     pretrained: str | None = None,
     *,
     texts: str | None = None,
@@ -66,14 +63,14 @@ def open_encoder(
             f"a text model goes with a local sentence-transformers folder, and {model!r} is none; "
             "name the folder of the image model"
         )
-    if model in EMBEDDED_ENCODERS:
+    if model in EMBEDDED:
         if languages:
             raise UnknownModel(
                 f"{model} says itself which languages it knows; leave out {', '.join(languages)}"
             )
         if pretrained is not None:
             raise UnknownModel(f"{model} brings its own weights and takes none; leave out {pretrained!r}")
-        return EMBEDDED_ENCODERS[model]()
+        return _EMBEDDED[model]()
     if pretrained is None:
         _config(model)
         raise UnknownModel(
@@ -92,19 +89,12 @@ def open_encoder(
 
 def open_embedded(folder: Path | None = None) -> Encoder:
     """Opens `perennial-tiny` from the package (or from a folder of the same shape), checking its SHA-256."""
-    home = folder or embedded_folder()
-    manifest = json.loads((home / "manifest.json").read_text(encoding="utf-8"))
-    weights = home / "weights.safetensors"
-    found = hashlib.sha256(weights.read_bytes()).hexdigest()
-    if found != manifest["weights_sha256"]:
-        raise WeightsMismatch(
-            f"the embedded weights are damaged: sha256 {found[:12]}…, "
-            f"expected {manifest['weights_sha256'][:12]}…; reinstall the package"
-        )
+    home = folder or folder_of(TINY)
+    weights = tiny_weights(home)
     vocabulary = Vocabulary.read(home / "vocabulary.json")
-    model = build_model(EMBEDDED, rows=vocabulary.size)
+    model = build_model(TINY, rows=vocabulary.size)
     load_weights(model, weights)
-    return wrap(model, EMBEDDED, vocabulary)
+    return wrap(model, TINY, vocabulary)
 
 
 def open_photo() -> Encoder:
@@ -114,30 +104,17 @@ def open_photo() -> Encoder:
         UnknownModel: a package is not installed.
         WeightsMismatch: a package's file is not the pinned one.
     """
-    vocabulary = Vocabulary.foreign(sentence_pieces(), context_length=CONTEXT)
     return Encoder(
         from_packages(),
         architecture=PHOTO,
         preprocessing=preprocessing(),
-        vocabulary=vocabulary,
+        vocabulary=photo_vocabulary(),
         profiles=base_profiles(PHOTO_LANGUAGES),
     )
 
 
-def base_languages(model: str, stated: Sequence[str] = ()) -> tuple[str, ...]:
-    """Returns what languages a base encoder knows, `stated` if it does not say; the first reads any text."""
-    if stated:
-        return tuple(dict.fromkeys(stated))
-    return PHOTO_LANGUAGES if model == PHOTO else (BASE_LANGUAGE,)
-
-
 # Encoders that need no download, by name.
-EMBEDDED_ENCODERS: dict[str, Callable[[], Encoder]] = {EMBEDDED: open_embedded, PHOTO: open_photo}
-
-
-def embedded_folder() -> Path:
-    """Returns the folder of the embedded encoder's files."""
-    return Path(str(resources.files("model_updates") / "assets" / EMBEDDED))
+_EMBEDDED: dict[str, Callable[[], Encoder]] = {TINY: open_embedded, PHOTO: open_photo}
 
 
 def build_model(model: str, *, rows: int | None = None, dim: int | None = None) -> nn.Module:
@@ -147,8 +124,8 @@ def build_model(model: str, *, rows: int | None = None, dim: int | None = None) 
     """
     if model == PHOTO:
         return PhotoModel(rows or ROWS, is_double=dim != WIDTH).eval()
-    if model == EMBEDDED:
-        config = json.loads((embedded_folder() / "config.json").read_text(encoding="utf-8"))
+    if model == TINY:
+        config = json.loads((folder_of(TINY) / "config.json").read_text(encoding="utf-8"))
         text = config["text_cfg"] | ({} if rows is None else {"vocab_size": rows})
         tiny: nn.Module = open_clip.CLIP(
             embed_dim=config["embed_dim"], vision_cfg=config["vision_cfg"], text_cfg=text
@@ -173,7 +150,7 @@ def _config(model: str) -> dict[str, Any]:
     is_known = model in open_clip.list_models()
     config: dict[str, Any] | None = open_clip.get_model_config(model) if is_known else None
     if config is None:
-        near = get_close_matches(model, [*embedded_models(), *open_clip.list_models()], n=6)
+        near = get_close_matches(model, [*EMBEDDED, *open_clip.list_models()], n=6)
         hint = f"; similar: {', '.join(near)}" if near else ""
         raise UnknownModel(f"there is no encoder {model!r}, embedded or in open_clip{hint}")
     return config
@@ -288,11 +265,6 @@ def _preprocessing(architecture: str, model: nn.Module) -> Preprocessing:
         interpolation=config.get("interpolation", defaults.interpolation),
         resize_mode=config.get("resize_mode", defaults.resize_mode),
     )
-
-
-def embedded_models() -> tuple[str, ...]:
-    """Returns the names of the encoders that need no download."""
-    return tuple(EMBEDDED_ENCODERS)
 
 
 def fitting_variant(model: str, tag: str) -> str:

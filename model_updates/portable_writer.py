@@ -15,23 +15,25 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from model_updates.embedded import EMBEDDED, SAID, digest_of, folder_of
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPortable
 from model_updates.fingerprints import text_body_digest
-from model_updates.graph_skeletons import filled, lacking, skeleton_of
+from model_updates.graph_skeletons import filled, lacking
 from model_updates.inserts import Insert, Router, reading
 from model_updates.onnx_graphs import HeadGraph, TextGraph, TokensGraph, Tower, TrunkGraph
 from model_updates.onnx_sessions import SHIPPED, session
-from model_updates.opening import embedded_models, open_encoder
+from model_updates.opening import open_encoder
 from model_updates.photo.e5 import BODY, MOST_TOKENS
 from model_updates.photo.e5_file import PackedFile
-from model_updates.photo.packages import SENTENCES, checked_file
+from model_updates.photo.packages import IMAGE, SENTENCES, checked_file, write_layers
 from model_updates.portable_encoder import BESIDE, FACTS, HEAD, ROUTER, TEXT, TRUNK, graphs_of, lacks
 from model_updates.routes import BASE, extended
 from model_updates.towers import embed, text_parts
@@ -277,20 +279,35 @@ def _said(folder: Path) -> dict[str, Any]:
 
 
 def ship() -> None:
-    """Writes the graphs of the embedded encoders without their weights, for `graph_skeletons` and `photo.e5`."""
-    from model_updates.photo.e5_graph import bare_graph
+    """Writes the graphs of the embedded encoders without their weights, for `graph_skeletons` and `photo.e5`.
 
+    And what torch says of these encoders, for `embedded`.
+    """
+    from model_updates.photo.e5_graph import bare_graph
+    from model_updates.versions import write_version
+
+    write_layers(torch.load(checked_file(IMAGE), map_location="cpu", weights_only=True))
     SHIPPED.mkdir(exist_ok=True)
     file = PackedFile(checked_file(SENTENCES))
     (SHIPPED / BODY).write_bytes(bare_graph(file, MOST_TOKENS).SerializeToString())
-    for model in embedded_models():
+    for model in EMBEDDED:
         encoder = open_encoder(model)
         parts = [text_part(encoder, []), trunk_part(encoder, [])]
         parts += [head_part(encoder, [])] if hasattr(encoder.model, "image_head") else []
         for part in parts:
             (SHIPPED / f"{part.name}.onnx").unlink(missing_ok=True)
-            part.graph()
-            (SHIPPED / f"{part.name}.onnx").write_bytes(skeleton_of(part.name, part.tower) or b"")
+            graph, _ = lacking(part.name, part.tower, part.cases[0], part.moving)
+            (SHIPPED / f"{part.name}.onnx").write_bytes(graph.SerializeToString())
+        with TemporaryDirectory() as work:
+            manifest = write_version(Path(work) / "v", encoder, {}, portable=True)
+            search = _said(Path(work) / "v")
+        weights = {name: value.numpy() for name, value in encoder.model.state_dict().items()}
+        said = {
+            "weights": digest_of(weights),
+            "search": search,
+            "manifest": {name: value for name, value in manifest.items() if name != "files"},
+        }
+        (folder_of(model) / SAID).write_text(json.dumps(said) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -32,10 +32,11 @@ from torch.nn import functional
 
 from ingest.samples import scenes
 from model_updates.byte_pairs import learn_merges
+from model_updates.embedded import TINY, folder_of
 from model_updates.encoder import Encoder
 from model_updates.evaluation import caption_ranks
 from model_updates.losses import LARGEST_LOG_SCALE, multi_positive_info_nce
-from model_updates.opening import EMBEDDED, build_model, embedded_folder, open_embedded, wrap
+from model_updates.opening import build_model, open_embedded, wrap
 from model_updates.pretrain_data import (
     Sample,
     TrainingPictures,
@@ -159,7 +160,7 @@ def save_embedded(encoder: Encoder, folder: Path, training: list[dict[str, Any]]
     (folder / "vocabulary.json").write_text(description + "\n", encoding="utf-8")
     digest = hashlib.sha256((folder / "weights.safetensors").read_bytes()).hexdigest()
     manifest = {
-        "architecture": EMBEDDED,
+        "architecture": TINY,
         "weights_sha256": digest,
         "parameters": sum(p.numel() for p in encoder.model.parameters()),
         "training": training,
@@ -169,7 +170,7 @@ def save_embedded(encoder: Encoder, folder: Path, training: list[dict[str, Any]]
 
 def context_length() -> int:
     """Returns the context length that the embedded architecture's config names."""
-    config = json.loads((embedded_folder() / "config.json").read_text(encoding="utf-8"))
+    config = json.loads((folder_of(TINY) / "config.json").read_text(encoding="utf-8"))
     return int(config["text_cfg"]["context_length"])
 
 
@@ -186,7 +187,7 @@ def main() -> None:
     parser.add_argument(
         "--emoji", type=Path, required=True, help="folder with noto/, fluent3d/, names.tsv, concepts.tsv"
     )
-    parser.add_argument("--out", type=Path, default=embedded_folder())
+    parser.add_argument("--out", type=Path, default=folder_of(TINY))
     parser.add_argument("--drawn", type=Path, help="a .npy file that keeps the drawn scenes between runs")
     parser.add_argument("--steps", type=int, default=defaults.steps)
     parser.add_argument("--batch", type=int, default=defaults.batch)
@@ -217,7 +218,7 @@ def main() -> None:
         earlier = json.loads((arguments.start / "manifest.json").read_text(encoding="utf-8"))["training"]
     else:
         vocabulary = _vocabulary(arguments.vocabulary, arguments.emoji, recipe)
-        template = wrap(build_model(EMBEDDED, rows=vocabulary.size), EMBEDDED, vocabulary)
+        template = wrap(build_model(TINY, rows=vocabulary.size), TINY, vocabulary)
     pictures = [
         load_emoji(arguments.emoji, recipe.seed),
         load_scenes(recipe.pictures_per_scene, arguments.drawn),

@@ -38,6 +38,16 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return manifest
 
 
+def listed(folder: Path, names: Sequence[str]) -> dict[str, Any]:
+    """Returns what a manifest says of files: size and sha256 by name."""
+    return {n: {"bytes": (folder / n).stat().st_size, "sha256": sha256_of(folder / n)} for n in names}
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Writes a version's manifest, after its files."""
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
 def preprocessing_of(folder: Path, manifest: Mapping[str, Any]) -> Preprocessing:
     """Returns how a version prepares its pictures.
 

@@ -45,13 +45,13 @@ from model_updates.strategy import State
 from model_updates.towers import replace_token_table, text_parts
 from model_updates.version_files import (
     GRAPHS,
-    MANIFEST,
     PROFILES,
     VOCABULARY,
+    listed,
     preprocessing_of,
     read_manifest,
-    sha256_of,
     verify,
+    write_manifest,
 )
 from model_updates.vocabulary import Vocabulary
 
@@ -120,9 +120,9 @@ def write_version(
             {"kind": i.kind, "owner": [i.owner.kind, i.owner.name], "config": i.config}
             for i in encoder.inserts
         ],
-        "files": _listed(folder, names),
+        "files": listed(folder, names),
     }
-    _write_manifest(folder, manifest)
+    write_manifest(folder, manifest)
     return manifest
 
 
@@ -137,23 +137,15 @@ def write_graphs(version: Path, encoder: Encoder, place: Path) -> None:
         made = Path(work) / "made"
         made.mkdir()
         names, why = write_portable(made, encoder, None)
-        listed, own = _listed(made, names), read_manifest(version)["files"]
-        if listed and listed == {name: own[name] for name in own if name.startswith(GRAPHS)}:
-            for name in listed:
+        graphs, own = listed(made, names), read_manifest(version)["files"]
+        if graphs and graphs == {name: own[name] for name in own if name.startswith(GRAPHS)}:
+            for name in graphs:
                 (made / name).replace(version / name)
             return
-        _write_manifest(made, ({"needs_torch": why} if why else {}) | {"files": listed})
+        write_manifest(made, ({"needs_torch": why} if why else {}) | {"files": graphs})
         with suppress(FileNotFoundError):
             place.rename(Path(work) / "before")
         made.rename(place)
-
-
-def _listed(folder: Path, names: Sequence[str]) -> dict[str, Any]:
-    return {n: {"bytes": (folder / n).stat().st_size, "sha256": sha256_of(folder / n)} for n in names}
-
-
-def _write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def load_version(folder: Path, *, checked: bool = True) -> Version:

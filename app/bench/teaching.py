@@ -16,9 +16,10 @@ from app.learning.going_live import live_release
 from app.learning.pairs import reference_pairs
 from model_updates.batches import gather
 from model_updates.batches import sampled as sampled_pairs
+from model_updates.embedded import base_languages
 from model_updates.encoder import Encoder
 from model_updates.features import FeatureCache, LoadImage
-from model_updates.opening import base_languages, drawn_anew, open_encoder
+from model_updates.opening import drawn_anew, open_encoder
 from model_updates.options import options_of
 from model_updates.pair_sets import UpdateData
 from model_updates.pairs import TrainingPair

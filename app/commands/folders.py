@@ -109,8 +109,8 @@ def _make_home(settings: Settings) -> None:
         Home.open(settings.home).require_stores()
         return
     from app.commands.homes import DEFAULT_MODEL
-    from app.learning.update_cycle import initialise
-    from model_updates.available import lacking
+    from app.learning.beginning import initialise
+    from model_updates.embedded import lacking
 
     commit = initialise(settings, model=DEFAULT_MODEL)
     typer.echo(f"{settings.home} is new; release {commit.release} is live.")

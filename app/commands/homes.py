@@ -81,8 +81,8 @@ def init(
 def _from_model(
     settings: Settings, model: str, pretrained: str | None, texts: str | None, languages: str
 ) -> tuple[CommitRecord, str | None]:
-    from app.learning.update_cycle import initialise
-    from model_updates.available import lacking
+    from app.learning.beginning import initialise
+    from model_updates.embedded import lacking
     from model_updates.errors import UnknownModel
 
     try:

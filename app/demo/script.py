@@ -12,7 +12,7 @@ from app.desk.errors import UsageProblem
 from app.desk.jobs import Stage
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.learning import update_cycle
+from app.learning import beginning
 from app.learning.outcomes import say_nothing
 
 
@@ -28,7 +28,7 @@ def run_script(settings: Settings) -> int:
     settings = settings.model_copy(update={"home": homes.fresh_home(settings.home)})
     started = time.monotonic()
     _say(f"Perennial's story, on a fresh home in {settings.home}")
-    update_cycle.initialise(settings)
+    beginning.initialise(settings)
     homes.mark(settings.home, homes.SCRIPTED)
     with Workspace.open(settings) as workspace:
         passed = tell_story(workspace, learn_as_job(settings), Cast(), _say)
@@ -62,7 +62,7 @@ def make_guided_home(settings: Settings, cast: Cast | None = None) -> None:
     home = settings.home
     if homes.is_free(home):
         _say(f"Making the demo's home in {home}: the encoder and its first pictures, in about a minute ...")
-        update_cycle.initialise(settings)
+        beginning.initialise(settings)
         homes.mark(home, homes.GUIDED)
     elif not homes.is_guided(home):
         raise UsageProblem(f"{home} holds something else than a guided demo. Name a new folder with --home.")

@@ -152,11 +152,12 @@ def _made_whole(workspace: Workspace, progress: Tell) -> bool:
     version, lost = _lost_files(workspace)
     folder, files = workspace.home.versions / version, FileSystem()
     try:
-        from model_updates.opening import embedded_models, open_encoder
+        from model_updates.embedded import EMBEDDED
+        from model_updates.opening import open_encoder
         from model_updates.versions import write_version
     except ImportError:  # who has no torch restores a backup
         return False
-    if not lost or (said := read_manifest(folder))["architecture"] not in embedded_models():
+    if not lost or (said := read_manifest(folder))["architecture"] not in EMBEDDED:
         return False
     progress(Stage("repair", phrase("taking damaged files from the installed encoder")))
     with tempfile.TemporaryDirectory(dir=workspace.home.staging) as place:

@@ -8,7 +8,6 @@ from typing import Any
 
 from app.desk.jobs import Stage
 from app.home.commits import CommitRecord, now
-from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery
@@ -22,7 +21,6 @@ from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport
 from model_updates.measurement import Results
-from model_updates.search_encoder import SearchEncoder
 from model_updates.strategy import State
 from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
@@ -39,10 +37,10 @@ def bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
 
 
 def version_facts(
-    workspace: Workspace, *, strategy: str | None, languages: list[str], parent: str | None
+    workspace: Workspace, *, strategy: str, languages: list[str], parent: str
 ) -> dict[str, Any]:
-    """Returns what every version's manifest says of where it comes from."""
-    root = None if parent is None else workspace.root_of(parent)
+    """Returns what the manifest of every version but the first says of where it comes from."""
+    root = workspace.root_of(parent)
     return {"strategy": strategy, "languages": languages, "parent": parent, "root": root, "created": now()}
 
 
@@ -83,27 +81,6 @@ def publish_candidate(
     }
     state = replace(lesson.strategy.carried(), update=lesson.number)
     return publish_version(workspace, candidate, facts, {lesson.strategy.name: state}, record.version)
-
-
-def publish_base(
-    workspace: Workspace, version: str, encoder: SearchEncoder, languages: tuple[str, ...], results: Results
-) -> str:
-    """Publishes the first release of a home, its gallery embedded by the base encoder, and returns its id."""
-    embedded = gallery.embed_gallery(workspace, encoder, previous=None)
-    opened = workspace.open_generation(embedded.generation)
-    figures = gallery.require_own(workspace, opened, encoder, embedded.pictures)
-    return workspace.releases.publish_release(
-        ReleaseManifest(
-            version=version,
-            generation=embedded.generation,
-            languages=languages,
-            mode="full",
-            images_embedded=embedded.images_embedded,
-            integrity=figures,
-            slices=summaries(results),
-            created=now(),
-        )
-    )
 
 
 @dataclass(frozen=True)

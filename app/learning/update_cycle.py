@@ -10,15 +10,13 @@ from __future__ import annotations
 import logging
 import shutil
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from app.desk.errors import ParentMoved, UsageProblem
+from app.desk.errors import ParentMoved
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.commits import CommitRecord
 from app.home.enough import require_room
-from app.home.settings import Settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live, lessons, publishing
@@ -26,56 +24,17 @@ from app.learning.cross_fitting import examine
 from app.learning.forecast import memory_needed
 from app.learning.judging import Taught, judge_taught
 from app.learning.outcomes import Tell, UpdateOutcome, committing
-from app.learning.probes import write_probes
 from app.learning.release_words import pin_sentence, pinned
 from app.learning.training import CHECKPOINTS, learn, training_json
 from app.learning.untaught import Learned, known_to
-from app.learning.yardstick import held_out
 from ingest.sentence import joined, phrase
-from model_updates.available import lacking
 from model_updates.encoder import Encoder
 from model_updates.gate.examined import CrossFitted
 from model_updates.gate.report import GateReport, Verdict
-from model_updates.measurement import Measured, measure
-from model_updates.opening import base_languages, open_encoder
 
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
-
-
-def initialise(
-    settings: Settings,
-    *,
-    model: str = "perennial-tiny",
-    pretrained: str | None = None,
-    texts: str | None = None,
-    languages: Sequence[str] = (),
-) -> CommitRecord:
-    """Makes a home: the base encoder as its first version, drawn probe slices, an empty gallery, the first release.
-
-    `model`, `pretrained`, `texts` and `languages` are as `open_encoder` takes them.
-
-    Raises:
-        UsageProblem: the home already has a release.
-        UnknownModel, UnsafeWeights, WeightsMismatch: the encoder cannot be opened.
-    """
-    encoder = open_encoder(model, pretrained, texts=texts, languages=languages)
-    with Workspace.create(settings) as workspace, workspace.releases.updater_lock("making the home"):
-        if workspace.releases.standing().highest:
-            raise UsageProblem(f"{settings.home} already has releases; `perennial status` shows them.")
-        write_probes(workspace, encoder)
-        known = base_languages(model, languages)
-        facts = publishing.version_facts(workspace, strategy=None, languages=list(known), parent=None)
-        version = publishing.publish_version(workspace, encoder, facts, {})
-        del encoder  # hundreds of megabytes; what is left to do its graphs do
-        searcher = workspace.open_searcher(version)
-        probes = held_out(workspace, known, [chunk.id for chunk in workspace.catalog.chunks()])
-        results = measure(searcher, probes, workspace.load_image, workspace.features)
-        measured = {Measured(key): result for key, result in results.items()}
-        release = publishing.publish_base(workspace, version, searcher, known, measured)
-        why = ". ".join(filter(None, [f"base encoder {model}", lacking(model)]))
-        return workspace.releases.commit(release, parent=None, reason="init", why=why, by="init")
 
 
 def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progress: Tell) -> UpdateOutcome:

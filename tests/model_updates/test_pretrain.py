@@ -9,8 +9,9 @@ import torch
 from PIL import Image
 
 from ingest.samples import scenes
+from model_updates.embedded import TINY
 from model_updates.errors import WeightsMismatch
-from model_updates.opening import EMBEDDED, build_model, open_embedded, wrap
+from model_updates.opening import build_model, open_embedded, wrap
 from model_updates.pretrain import (
     Recipe,
     context_length,
@@ -130,7 +131,7 @@ def test_the_vocabulary_is_the_same_each_time_and_knows_no_held_out_name(emoji: 
 def test_what_is_saved_opens_and_gives_the_same_vectors(emoji: Path, tmp_path: Path) -> None:
     vocabulary = make_vocabulary(emoji, QUICK, context_length())
     torch.manual_seed(0)
-    encoder = wrap(build_model(EMBEDDED, rows=vocabulary.size), EMBEDDED, vocabulary)
+    encoder = wrap(build_model(TINY, rows=vocabulary.size), TINY, vocabulary)
     out = tmp_path / "out"
     save_embedded(encoder, out, [{"steps": 0}])
     (out / "config.json").write_bytes(b"{}")
@@ -145,7 +146,7 @@ def test_what_is_saved_opens_and_gives_the_same_vectors(emoji: Path, tmp_path: P
 
 def test_damaged_embedded_weights_are_refused(emoji: Path, tmp_path: Path) -> None:
     vocabulary = make_vocabulary(emoji, QUICK, context_length())
-    encoder = wrap(build_model(EMBEDDED, rows=vocabulary.size), EMBEDDED, vocabulary)
+    encoder = wrap(build_model(TINY, rows=vocabulary.size), TINY, vocabulary)
     save_embedded(encoder, tmp_path / "out", [])
     file = tmp_path / "out" / "weights.safetensors"
     data = bytearray(file.read_bytes())

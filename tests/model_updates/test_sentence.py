@@ -14,10 +14,11 @@ import pytest
 import torch
 from PIL import Image
 
+from model_updates.embedded import base_languages
 from model_updates.encoder import Encoder
 from model_updates.errors import ModelUpdateError, UnknownModel, UnsafeWeights, WeightsMismatch
 from model_updates.kept_tokenizer import PADDING
-from model_updates.opening import base_languages, open_encoder
+from model_updates.opening import open_encoder
 from model_updates.sentence.folders import open_folders
 from model_updates.sentence.model import pool
 from model_updates.strategies import STRATEGIES

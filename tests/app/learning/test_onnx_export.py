@@ -18,7 +18,7 @@ from app.commands import cli
 from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, update_cycle
+from app.learning import adding, beginning, update_cycle
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
@@ -71,7 +71,7 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     if request.param == "perennial-tiny":
         copy_of(new_home(tmp_path_factory), place)
     else:
-        update_cycle.initialise(settings, model=request.param)
+        beginning.initialise(settings, model=request.param)
     language = TAUGHT[request.param]
     scenes = [(scene, "flat", n) for n, scene in enumerate(list(all_scenes())[::100][:40])]
     write_chunk(place / "chunk.zip", scenes=scenes, languages=[language])

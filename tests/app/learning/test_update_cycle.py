@@ -14,7 +14,7 @@ from app.desk.errors import NoRelease, NoSpace, UpdateRunning, UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, gallery, going_live, publishing, release_words, update_cycle
+from app.learning import adding, beginning, gallery, going_live, publishing, release_words, update_cycle
 from app.learning.lessons import choose_strategy
 from app.query.snapshot import Snapshot
 from index import writing
@@ -86,7 +86,7 @@ def test_a_new_home_has_a_release_with_probe_slices_and_an_empty_gallery(
 
 def test_a_home_is_not_made_twice(settings: Settings) -> None:
     with pytest.raises(UsageProblem, match="already has releases"):
-        update_cycle.initialise(settings)
+        beginning.initialise(settings)
 
 
 def test_ingest_makes_pictures_searchable_and_the_same_chunk_adds_nothing(

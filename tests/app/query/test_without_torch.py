@@ -20,6 +20,7 @@ from app.desk.troubles import LEARNING
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import going_live
+from model_updates.embedded import EMBEDDED
 from tests.app.doctor.test_damage_at_start import flip, make_other_release
 from tests.app.small_home import copy_of, new_home, older, sample_chunk, small_home
 from tests.forked_starts import COLD
@@ -148,9 +149,23 @@ def test_what_learns_says_how_to_install_what_it_needs(workspace: Workspace, tmp
         == 0
     )
     teaching = workspace.catalog.chunks()[-1].id
-    for asked in (["update", "--chunk", teaching], ["init", "--home", str(tmp_path / "other")], ["models"]):
+    weights = ["--model", "ViT-B-32", "--pretrained", "some.safetensors"]
+    begun = ["init", *weights, "--home", str(tmp_path / "other")]
+    for asked in (["update", "--chunk", teaching], begun, ["models"]):
         assert_says_how_to_install(run(workspace, *asked))
     assert not (tmp_path / "other").exists()
+
+
+@pytest.mark.parametrize("model", EMBEDDED)
+def test_a_home_begins_and_finds_pictures(workspace: Workspace, tmp_path: Path, model: str) -> None:
+    home = ["--home", str(tmp_path / "new")]
+    run_each(
+        workspace,
+        ["init", "--model", model, *home],
+        ["add", str(sample_chunk(tmp_path / "some.zip", pictures=5)), *home],
+        ["search", "two red boats", *home],
+        ["doctor", *home],
+    )
 
 
 def test_a_parquet_file_says_how_to_install_what_reads_it(workspace: Workspace, tmp_path: Path) -> None:
