@@ -92,19 +92,26 @@ class _Fit:
     def improve(self, steps: int) -> None:
         """Moves towards the least squares of first - (gain * second + offset), linearised, so many times."""
         wanted = self._first[self._inner, self._inner].ravel()
+        along = self._along[self._inner]
         limits = np.array([_MOST_STRETCH, _MOST_SHIFT, _MOST_STRETCH, _MOST_SHIFT])
         for _ in range(steps):
             moved = self.moved(self._second)
-            down, across = np.gradient(moved, axis=0) * len(moved), np.gradient(moved, axis=1) * len(moved)
-            columns = [down * self._along[:, None], down, across * self._along, across, moved]
-            inner = [column[self._inner, self._inner].ravel() for column in columns]
-            design = np.stack([*inner, np.ones_like(wanted)])
+            down, across = self._slopes(moved)
+            columns = [down * along[:, None], down, across * along, across, moved[self._inner, self._inner]]
+            design = np.stack([*(column.ravel() for column in columns), np.ones_like(wanted)])
             normal = (design @ design.T).astype(np.float64)
             # A picture without edges in one direction cannot say where it lies in it: it stays.
             normal[np.diag_indices(6)] += [1e-4 * np.trace(normal[:4, :4]) / 4] * 4 + [1e-6, 1e-6]
             solved = np.linalg.solve(normal, design @ wanted)
             gain = max(float(solved[4]), 0.2)
             self.place = np.clip(self.place + _DAMPING * solved[:4] / gain, -limits, limits)
+
+    def _slopes(self, levels: Levels) -> tuple[Levels, Levels]:
+        """Returns the slopes of the inner part, down and across, in levels a side."""
+        start, end, half = self._inner.start, self._inner.stop, np.float32(len(levels) / 2)
+        down = levels[start + 1 : end + 1, self._inner] - levels[start - 1 : end - 1, self._inner]
+        across = levels[self._inner, start + 1 : end + 1] - levels[self._inner, start - 1 : end - 1]
+        return down * half, across * half
 
     def left(self, pool: int = 1) -> tuple[Levels, float]:
         """Returns what differs after the best gain and offset, pooled, and the first picture's contrast."""
@@ -140,12 +147,15 @@ def _sampling(side: int, stretch: float, shift: float) -> Levels:
     """Returns the matrix (side, side) that reads a row of pixels elsewhere, by cubic interpolation (Keys)."""
     along = (np.arange(side) + 0.5) / side - 0.5
     at = np.clip(((1 + stretch) * along + shift + 0.5) * side - 0.5, 0, side - 1)
-    apart = np.abs(at[:, None] - np.arange(side))
+    # Four pixels around each place; those beyond the edge are cut off.
+    taps = np.floor(at).astype(int)[:, None] + np.arange(-1, 3)
+    apart = np.abs(at[:, None] - taps)
     near = 1 + apart**2 * (1.5 * apart - 2.5)
     far = 2 + apart * (-4 + apart * (2.5 - 0.5 * apart))
-    matrix = np.where(apart < 1, near, np.where(apart < 2, far, 0.0))
-    sampling: Levels = (matrix / matrix.sum(axis=1, keepdims=True)).astype(np.float32)
-    return sampling
+    weights = np.where((taps < 0) | (taps >= side), 0.0, np.where(apart < 1, near, far))
+    wide = np.zeros((side, side + 3), np.float32)
+    wide[np.arange(side)[:, None], taps + 1] = weights / weights.sum(axis=1, keepdims=True)
+    return wide[:, 1 : side + 1]
 
 
 def _pooled(levels: Levels, size: int) -> Levels:
