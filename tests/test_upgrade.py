@@ -43,7 +43,7 @@ MAKE = """
 import sys, perennial
 home = perennial.open(sys.argv[1], create=True, model="perennial-tiny", gate={"samples": 200, "cross_fit": False})
 chunk = home.add(sys.argv[2])
-taught = home.teach(chunk, strategy="language-tables", options={"epochs": "2"}, promote=False)
+taught = home.teach(chunk, strategy="language-tables", options={"epochs": "1"}, promote=False)
 assert taught.state in {"succeeded", "review"}, (taught.state, taught.error)
 home.desk.promote(taught.result["release"], why="it is to be kept", force=True)
 """
@@ -92,7 +92,7 @@ def answers(program: Path, home: Path, before: str = "") -> Answers:
 
 def test_a_home_of_before_keeps_every_answer_grows_and_goes_back(old: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    ran(old, MAKE, str(home), str(sample_chunk(tmp_path / "pairs.zip", pictures=60)))
+    ran(old, MAKE, str(home), str(sample_chunk(tmp_path / "pairs.zip", pictures=30)))
     assert not list(home.glob("versions/*/search.json"))
     before = answers(old, home)
     said = CliRunner().invoke(app, ["status", "--home", str(home)]).output
@@ -109,7 +109,7 @@ def test_a_home_of_before_keeps_every_answer_grows_and_goes_back(old: Path, tmp_
         more = sample_chunk(tmp_path / "more.zip", pictures=5, first=7)
         outcome = adding.add_chunk(workspace, more, IntakeOptions(), by="test")
         assert outcome.commit is not None
-        assert len(workspace.open_generation(going_live.live_release(workspace)[1].generation).ids) > 60
+        assert len(workspace.open_generation(going_live.live_release(workspace)[1].generation).ids) > 30
         going_live.rollback(workspace, first, why="test", by="test")
     assert_same(answers(ROOT, home), before)
 

@@ -16,7 +16,9 @@ from ingest.facts.record import together
 from ingest.images import decode
 from ingest.pair import image_id_of
 from tests.ingest.conftest import Place, rows_of
-from tests.photo_library import FILES, LibraryFile, write_library
+from tests.photo_library import LibraryFile, write_library
+
+FILES = 300  # everything odd, and fewer plain pictures than the library has by itself
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Written:
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
     folder = tmp_path_factory.mktemp("library")
-    yield Written(folder, write_library(folder))
+    yield Written(folder, write_library(folder, files=FILES))
     shutil.rmtree(folder)
 
 

@@ -64,6 +64,10 @@ PUT_TOGETHER = frozenset(name for name in CASES if name.endswith("+er") or name.
     "teir+lora",
 }
 
+# Of those who train whole towers, the plain one and one of each kind that weighs, keeps or merges them; the others do
+# with a tower's running statistics and routes what one of these does.
+WHOLE_OF_EACH_KIND = frozenset({"finetune", "ewc", "incclip", "afec", "ctp", "lwf", "ties", "ema-merge"})
+
 # Solved at once: there are no terms, no step in which it could be cut off, and nothing that a seed would draw.
 IN_CLOSED_FORM = frozenset({"acil", "ranpac", "ridge-heads"})
 

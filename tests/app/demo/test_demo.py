@@ -29,7 +29,7 @@ from ingest.samples.emoji import colour_emoji_font
 from tests.app.small_home import copy_of, small_home
 
 ROOT = Path(__file__).parents[3]
-SMALL = Cast(pictures=120, drawings=40)
+SMALL = Cast(pictures=100, drawings=30)
 
 
 def settings_of(home: Path) -> Settings:

@@ -28,8 +28,8 @@ from model_updates.gate.report import GateReport
 from model_updates.pairs import Fold
 from tests.app.small_home import copy_of, small_home
 
-PICTURES = 120
-QUICK = {"epochs": 4, "batch_size": 32}
+PICTURES = 160
+QUICK = {"epochs": 3, "batch_size": 32}
 
 
 @pytest.fixture

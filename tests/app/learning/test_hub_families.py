@@ -23,12 +23,11 @@ from model_updates.encoder import Encoder
 from tests.model_updates import families, sentence_folders
 
 SENTENCES = "sentence-transformers"
-# Texts in our vocabulary beside a tower of another maker. To follow a family into graphs takes torch up to half a
-# minute; the parts of an encoder are the same in all, and `test_onnx_folder.py` has one whose tokenizer is another's.
-AS_ONNX = ("small-MobileCLIP-B",)
 # A tokenizer and towers that are both another's, in two ways: of open_clip, and beside it. The others are opened and
-# taught in `tests/model_updates/test_families.py`; their whole way is walked with -m slow.
-IN_EVERY_RUN = (*AS_ONNX, "small-SigLIP2", SENTENCES)
+# taught in `tests/model_updates/test_families.py`; their whole way is walked with -m slow, and so is that of each out
+# as ONNX, for to follow a family into graphs takes torch up to half a minute. The parts of an encoder are the same in
+# all, and `test_onnx_folder.py` has one whose tokenizer is another's.
+IN_EVERY_RUN = ("small-SigLIP2", SENTENCES)
 FAMILIES = (*families.LIKE, SENTENCES)
 TEXTS = [
     "a red boat",
@@ -42,17 +41,14 @@ TEXTS = [
 @pytest.mark.parametrize(
     ("name", "goes_out"),
     [
-        *(
-            pytest.param(
-                name, name in AS_ONNX, id=name, marks=[] if name in IN_EVERY_RUN else [pytest.mark.slow]
-            )
-            for name in FAMILIES
-        ),
-        *(
-            pytest.param(name, True, id=f"{name}-out", marks=pytest.mark.slow)
-            for name in FAMILIES
-            if name not in AS_ONNX
-        ),
+        pytest.param(
+            name,
+            goes_out,
+            id=f"{name}-out" if goes_out else name,
+            marks=pytest.mark.slow if goes_out or name not in IN_EVERY_RUN else [],
+        )
+        for goes_out in (False, True)
+        for name in FAMILIES
     ],
 )
 def test_an_encoder_of_a_hub_learns_is_judged_and_goes_out_as_onnx(

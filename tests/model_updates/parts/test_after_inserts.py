@@ -26,7 +26,16 @@ from model_updates.parts.prompt_pool import ImagePrompts, TextPrompts
 from model_updates.routes import BASE
 from model_updates.strategies.c_clip import CClip
 from model_updates.towers import image_tower, text_tower
-from tests.model_updates.contract import BOTH, CASES, asked, context_of, first_update, made, run
+from tests.model_updates.contract import (
+    BOTH,
+    CASES,
+    WHOLE_OF_EACH_KIND,
+    context_of,
+    first_update,
+    made,
+    run,
+    trains_whole_towers,
+)
 from tests.model_updates.tiny import (
     DOMAIN,
     NEGATIVE,
@@ -70,7 +79,17 @@ def chunk() -> list[TrainingPair]:
     return [*toy_pairs()[::2], *styled_pairs(NEGATIVE)]
 
 
-@pytest.mark.parametrize("name", asked(name for name in CASES if name not in TEXT_ONLY))
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(
+            name,
+            marks=pytest.mark.slow if trains_whole_towers(name) and name not in WHOLE_OF_EACH_KIND else [],
+        )
+        for name in CASES
+        if name not in TEXT_ONLY
+    ],
+)
 def test_what_trains_a_tower_goes_on_after_an_adapter_of_a_domain(name: str) -> None:
     encoder = with_a_domain().copy()
     report = run(made(name), context_of(encoder, chunk()))

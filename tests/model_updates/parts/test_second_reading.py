@@ -11,8 +11,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from model_updates.encoder import Encoder
 from model_updates.inserts import language
 from model_updates.parts.second_reading import FROM_FEW, SecondReading
+from model_updates.trainer import TrainingReport
 from model_updates.versions import load_version, write_version
 from tests.model_updates.photographs import photo_encoder
 from tests.model_updates.tiny import make_strategy, teach, toy_pairs
@@ -70,12 +72,20 @@ def test_with_hardly_anything_held_out_the_table_counts_little() -> None:
     assert float(weighed.length) == pytest.approx(FROM_FEW)
 
 
-def test_a_taught_language_has_one_and_no_other_is_read_otherwise(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def taught() -> tuple[Encoder, TrainingReport]:
+    """An encoder that was taught Hindi, and what was said of it; whoever goes on takes a copy."""
     encoder, pairs = photo_encoder().copy(), toy_pairs("hi")
-    texts = [pair.text for pair in pairs]
-    before = {tag: encoder.text_features(texts[:3], tag) for tag in ("en", "de", "uk")}
-    report = teach(encoder, make_strategy("language-tables", epochs=1), pairs[:12], validation=pairs[12:])
+    strategy = make_strategy("language-tables", epochs=1)
+    return encoder, teach(encoder, strategy, pairs[:12], validation=pairs[12:])
 
+
+def test_a_taught_language_has_one_and_no_other_is_read_otherwise(
+    taught: tuple[Encoder, TrainingReport], tmp_path: Path
+) -> None:
+    encoder, report = taught
+    texts = [pair.text for pair in toy_pairs("hi")]
+    before = {tag: photo_encoder().text_features(texts[:3], tag) for tag in ("en", "de", "uk")}
     (own,) = [one for one in encoder.inserts if isinstance(one, SecondReading)]
     assert own.owner == language("hi")
     assert any("hi: the words it was taught count 23 %" in note for note in report.notes)
@@ -91,10 +101,10 @@ def test_a_taught_language_has_one_and_no_other_is_read_otherwise(tmp_path: Path
     )
 
 
-def test_a_language_taught_again_is_solved_from_what_the_tower_reads_not_from_what_was_solved() -> None:
-    encoder, pairs = photo_encoder().copy(), toy_pairs("hi")
-    strategy = make_strategy("language-tables", epochs=1)
-    teach(encoder, strategy, pairs)
+def test_a_language_taught_again_is_solved_from_what_the_tower_reads_not_from_what_was_solved(
+    taught: tuple[Encoder, TrainingReport],
+) -> None:
+    encoder, pairs = taught[0].copy(), toy_pairs("hi")[:12]
     (first,) = [one.by for one in encoder.inserts if isinstance(one, SecondReading)]
     teach(encoder, make_strategy("language-tables", epochs=1), pairs, languages=frozenset({"en", "hi"}))
     (second,) = [one.by for one in encoder.inserts if isinstance(one, SecondReading)]

@@ -326,7 +326,9 @@ def test_nothing_of_an_update_is_left_in_the_encoder(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def asked_later(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def asked_later(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, starts_at_once: None
+) -> Path:
     """Versions after the first update of every strategy that is tested, looked at and taught by a new process."""
     folder = tmp_path_factory.mktemp("versions")
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]

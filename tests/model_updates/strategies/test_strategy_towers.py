@@ -17,18 +17,19 @@ from tests.model_updates.contract import (
     MAKES_TEXTS,
     MODULES_ALONE,
     PUT_TOGETHER,
+    WHOLE_OF_EACH_KIND,
     brought,
     first_update,
     made,
     prospect_of,
     trains_whole_towers,
 )
-from tests.model_updates.tiny import assert_same_state, tiny_encoder
+from tests.model_updates.tiny import TEXT_ONLY, assert_same_state, tiny_encoder
 
 RESNET, CUSTOM_TEXT, BOTH_WAYS = "tiny-resnet", "tiny-custom-text", "tiny-both-ways"
 IN_TRANSFORMERS = {"l2p", "cpe-clip", "moe-adapters"}
 """What they train stands among the tokens of a transformer; a ResNet has none."""
-WHOLE_AND_ASKED = {"finetune", "ewc", "incclip", "c-clip"}
+WHOLE_AND_ASKED = {"finetune", "ewc", "c-clip", "incclip"}
 """Of those who train whole towers, the plain one, one that weighs each parameter, and those that add parts."""
 
 
@@ -44,13 +45,14 @@ def may_refuse(name: str, architecture: str) -> bool:
 
 
 def adds_nothing(name: str, architecture: str) -> bool:
-    """Whether other strategies show the same of a text tower: who trains whole towers never looks into one.
+    """Whether other strategies show the same of these towers.
 
-    A ResNet counts for each: it has running statistics, which a strategy may forget.
+    Who trains whole towers never looks into one, and who leaves the image tower alone never into a ResNet.
     """
-    return name in PUT_TOGETHER or (
-        architecture != RESNET and trains_whole_towers(name) and name not in WHOLE_AND_ASKED
-    )
+    if trains_whole_towers(name):
+        return name not in (WHOLE_OF_EACH_KIND if architecture == RESNET else WHOLE_AND_ASKED)
+    is_text_alone = architecture == RESNET and name in TEXT_ONLY and name != "language-tables"
+    return name in PUT_TOGETHER or is_text_alone
 
 
 def cases() -> list[Any]:
