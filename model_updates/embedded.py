@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,14 @@ from model_updates.photo.weights import LANGUAGES as PHOTO_LANGUAGES
 from model_updates.photo.weights import NAME as PHOTO
 from model_updates.portable_encoder import FACTS
 from model_updates.shards import write_shards
-from model_updates.version_files import PROFILES, VOCABULARY, listed, sha256_of, write_manifest
+from model_updates.version_files import (
+    PROFILES,
+    VOCABULARY,
+    listed,
+    read_manifest,
+    sha256_of,
+    write_manifest,
+)
 from model_updates.vocabulary import Vocabulary
 
 TINY = "perennial-tiny"
@@ -84,6 +92,18 @@ def embedded_version(model: str) -> EmbeddedVersion | None:
     if said["weights"] != digest_of(weights):
         return None
     return EmbeddedVersion(model, weights, vocabulary, said)
+
+
+def restore_graphs(version: Path) -> None:
+    """Gives a version, each file under its name, those of its damaged graphs back that came with the program."""
+    shipped = {sha256_of(path): path for path in SHIPPED.glob("*.onnx")}
+    for name, facts in read_manifest(version)["files"].items():
+        graph, sound = version / name, shipped.get(facts["sha256"])
+        if sound is None or (graph.is_file() and sha256_of(graph) == facts["sha256"]):
+            continue
+        with TemporaryDirectory(prefix=f".{version.name}-", dir=version.parent) as work:
+            shutil.copyfile(sound, Path(work) / name)
+            (Path(work) / name).replace(graph)
 
 
 def digest_of(weights: Mapping[str, NDArray[Any]]) -> str:

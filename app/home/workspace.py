@@ -26,7 +26,7 @@ from ingest.catalog import Catalog
 from ingest.sentence import joined, phrase
 from ingest.storage import Store
 from model_updates.errors import NeedsLearning
-from model_updates.portable_encoder import PortableEncoder, graphs_of
+from model_updates.portable_encoder import Graphs, PortableEncoder, graphs_of
 from model_updates.search_encoder import SearchEncoder
 from model_updates.version_files import read_manifest
 
@@ -132,12 +132,16 @@ class Workspace:
     def _graphs_of(self, version_id: str) -> Path | None:
         """Returns where a version's graphs lie; where there are none, or damaged ones, they are made of its weights.
 
+        Damaged ones that came with the program are taken from there.
+
         Raises:
             ReleaseDamaged: they are damaged, and there is no torch to make them again.
             NeedsLearning: there never were any, and there is no torch to make them.
         """
         folder, later = self.home.versions / version_id, self.home.graphs / version_id
         found = graphs_of(folder, later)
+        if found.are_damaged:
+            found = self._restored(folder, later, found)
         if found.may_be_made:
             logger.warning("the graphs of version %s are made of its weights: %s", version_id, found.why)
             try:
@@ -157,6 +161,16 @@ class Workspace:
                     "version %s is searched by torch, its graphs cannot be written: %s", version_id, error
                 )
         return found.place
+
+    def _restored(self, folder: Path, later: Path, found: Graphs) -> Graphs:
+        from model_updates.embedded import restore_graphs  # reads what a search seldom needs
+
+        try:
+            restore_graphs(folder)
+        except OSError as error:
+            logger.warning("the graphs of version %s cannot be written: %s", folder.name, error)
+            return found
+        return graphs_of(folder, later)
 
     def forget_version(self, version_id: str) -> None:
         """Lets a version's memory go once nobody uses it any more."""

@@ -108,16 +108,26 @@ def test_a_version_without_graphs_says_what_it_needs(
 
 
 def test_damaged_graphs_say_what_makes_them_again_and_nothing_else_answers(workspace: Workspace) -> None:
-    (graph,) = workspace.home.versions.glob("*/search-text.onnx")
-    graph.unlink()
+    (facts,) = workspace.home.versions.glob("*/search.json")
+    facts.unlink()
     answer = run(workspace, "search", "two red boats")
     assert_says_how_to_install(answer)
     said = " ".join(answer.stderr.split())
     assert re.search(
-        r"Version v1-\S+ has no sound graphs to be searched by \(version v1-\S+ lacks search-text", said
+        r"Version v1-\S+ has no sound graphs to be searched by \(version v1-\S+ lacks search\.json", said
     )
     assert "can be made of its weights" in said
     assert "rank" not in answer.stdout
+
+
+def test_damaged_graphs_that_came_with_the_program_are_taken_from_there(workspace: Workspace) -> None:
+    (text,) = workspace.home.versions.glob("*/search-text.onnx")
+    (trunk,) = workspace.home.versions.glob("*/search-trunk.onnx")
+    before = text.read_bytes(), trunk.read_bytes()
+    text.unlink()
+    flip(trunk, 100)
+    assert "rank" in run(workspace, "search", "two red boats").stdout
+    assert (text.read_bytes(), trunk.read_bytes()) == before
 
 
 def test_of_a_release_whose_graphs_are_damaged_the_one_before_answers(workspace: Workspace) -> None:
