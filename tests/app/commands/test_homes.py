@@ -52,6 +52,7 @@ def test_init_says_where_the_home_is_and_nothing_else(tmp_path: Path) -> None:
     assert (len(ended.stdout.splitlines()), ended.stderr) == (2, "")
 
 
+@pytest.mark.slow  # that `init` says what `lacking` says, and searches: test_photo.py shows both of the encoder
 def test_init_without_the_package_of_the_second_space_says_so_and_searches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,7 +34,9 @@ from model_updates.versions import write_version
 from tests.app.server.served import served
 from tests.app.small_home import copy_of, sample_chunk, small_home
 
-FLIPS = 60
+pytestmark = pytest.mark.usefixtures("starts_at_once")
+
+FLIPS = 40
 """How many bytes are flipped one by one, over all files that are served; `make soak` flips 1,000."""
 QUESTION = {"text": "a red boat on the beach", "language": "en", "k": 5}
 

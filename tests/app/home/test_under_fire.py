@@ -216,5 +216,5 @@ class HomeUnderFire(RuleBasedStateMachine):
 
 TestHomeUnderFire = HomeUnderFire.TestCase
 TestHomeUnderFire.settings = settings(
-    max_examples=25, stateful_step_count=12, deadline=None, derandomize=True
+    max_examples=12, stateful_step_count=12, deadline=None, derandomize=True
 )

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -25,6 +26,9 @@ from ingest.records import JobRecord
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
 from tests.app import small_home
+from tests.forked_starts import COLD
+
+pytestmark = pytest.mark.usefixtures("starts_at_once")
 
 PATIENCE_SECONDS = 120.0
 
@@ -40,6 +44,12 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_home.small_home(tmp_path_factory)
+
+
+@pytest.fixture
+def cold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers load torch and all else before they begin."""
+    monkeypatch.setattr(sys, "executable", COLD)
 
 
 @pytest.fixture
@@ -179,7 +189,7 @@ def test_resume_refuses_what_has_ended_well(settings: Settings) -> None:
         worker.resume(settings, "j99")
 
 
-def test_cancel_ends_the_worker_and_resume_queues_the_job_again(settings: Settings) -> None:
+def test_cancel_ends_the_worker_and_resume_queues_the_job_again(settings: Settings, cold: None) -> None:
     job = update_job(settings)
     worker.spawn(settings, job.id)
     assert worker.is_alive(Home(settings.home), job.id)
@@ -202,7 +212,7 @@ def test_a_worker_stands_back_as_far_as_the_settings_say(settings: Settings) -> 
     worker.cancel(settings, job.id)
 
 
-def test_a_machine_that_shuts_down_interrupts_and_does_not_cancel(settings: Settings) -> None:
+def test_a_machine_that_shuts_down_interrupts_and_does_not_cancel(settings: Settings, cold: None) -> None:
     job = update_job(settings)
     worker.spawn(settings, job.id)
     wait_until(lambda: job_of(settings, job.id).state == "running", "the job to run")
@@ -227,7 +237,7 @@ def test_a_mistake_of_the_user_fails_the_job_with_a_sentence_and_a_code(
 
 
 def test_a_workers_threads_sleep_while_they_wait(
-    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold: None
 ) -> None:
     monkeypatch.setenv("OMP_DISPLAY_ENV", "TRUE")  # OpenMP says what it goes by when torch loads it
     monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)

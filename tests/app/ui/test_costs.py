@@ -59,6 +59,7 @@ def test_the_first_load_is_small_beyond_what_gradio_brings(
     assert ours < benchmark.LOAD_BAR_BYTES
 
 
+@pytest.mark.slow  # `benchmarks/interface.py` judges it by the clock, too
 def test_a_search_on_the_page_costs_the_server_little_beyond_one_over_rest(
     benchmark: Any, server: Any, playwright: Playwright
 ) -> None:

@@ -33,7 +33,7 @@ from tests.app.ui.browsing import (
 pytestmark = IN_A_BROWSER
 # A dozen held-out pictures decide here; a product's default asks for 100.
 GATE = {"samples": 200, "minimum_images": 2, "cross_fit": False}
-PICTURES = 100
+PICTURES = 60
 UPDATE_MS = 2 * JOB_MS
 
 
