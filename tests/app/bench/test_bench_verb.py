@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
+from app.bench.cell import run_cell
 from app.bench.grid import CellTask, missing
 from app.bench.material import material_of
 from app.bench.own import own_sequence
-from app.bench.results import read_cells, results_path
-from app.bench.sequence import read_sequence
+from app.bench.results import read_cells, results_path, write_cell
+from app.bench.sequence import LIVE, StrategyRun, read_sequence
 from app.commands import cli
 from app.desk.errors import UsageProblem
 from app.home.settings import load_settings
@@ -138,8 +140,15 @@ def _bench_chunk(home: Path, out: Path, *more: str) -> Any:
 
 def test_chunks_of_the_home_are_measured_beside_what_it_knows(home: Path, tmp_path: Path) -> None:
     chunk = small_home.taught_chunk(home)
-    result = _bench_chunk(home, tmp_path / "out", "--chunk", chunk, "--strategy", "language-tables", "--json")
+    compared = StrategyRun(name="language-tables")
+    with Workspace.open(load_settings(home=home), read_only=True) as workspace:
+        own = own_sequence(workspace, [chunk], LIVE)
+        own = own.model_copy(update={"strategies": (compared,), "seeds": (0,), "epochs": 1})
+        # Run here, it is finished when the command asks for it: a process of its own is shown above.
+        write_cell(tmp_path / "out", run_cell(workspace, own, compared, 0, threads=torch.get_num_threads()))
+    result = _bench_chunk(home, tmp_path / "out", "--chunk", chunk, "--strategy", "language-tables")
     assert result.exit_code == 0, result.output
+    assert "1 cells, 1 of them finished before." in result.output
     cell = read_cells(tmp_path / "out", "own")["language-tables", 0]
     known = [run for run in cell.slices if run.since == 0]
     assert {run.language for run in known} == {"en"}

@@ -39,16 +39,23 @@ def _image_cell(number: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "columns",
+    ("columns", "beside"),
     [
-        {"image": [picture(n) for n in range(3)], "caption": list(TEXTS)},
-        {"image": [_image_cell(n) for n in range(3)], "text": list(TEXTS)},
-        {"photo/raw": [picture(n) for n in range(3)], "txt": list(TEXTS)},
-        {"jpg": [picture(n) for n in range(3)], "captions": [[text] for text in TEXTS], "width": [1, 2, 3]},
+        ({"image": [picture(n) for n in range(3)], "caption": list(TEXTS)}, True),
+        ({"image": [picture(n) for n in range(3)], "caption": list(TEXTS)}, False),
+        ({"image": [_image_cell(n) for n in range(3)], "text": list(TEXTS)}, True),
+        ({"photo/raw": [picture(n) for n in range(3)], "txt": list(TEXTS)}, False),
+        (
+            {
+                "jpg": [picture(n) for n in range(3)],
+                "captions": [[text] for text in TEXTS],
+                "width": [1, 2, 3],
+            },
+            True,
+        ),
     ],
-    ids=["bytes", "hugging face", "only bytes column", "img2dataset's names"],
+    ids=["bytes", "bytes, uploaded", "hugging face", "only bytes column, uploaded", "img2dataset's names"],
 )
-@pytest.mark.parametrize("beside", [True, False], ids=["from the disk", "uploaded"])
 def test_a_parquet_file_may_hold_its_pictures(
     place: Place, tmp_path: Path, columns: Mapping[str, list[Any]], beside: bool
 ) -> None:
