@@ -64,7 +64,7 @@ def taught(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     found = []
     with Workspace.open(load_settings(home=home, gate=GATE)) as workspace:
         for number, strategy in enumerate(STRATEGIES):
-            source = sample_chunk(place / f"{number}.zip", pictures=30, first=number)
+            source = sample_chunk(place / f"{number}.zip", pictures=20, first=number)
             chunk = adding.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
             found.append(teach(workspace, strategy, chunk, stop_in=2 if number == STOPPED else None))
     return home, found
@@ -130,7 +130,7 @@ def test_chunks_that_came_or_went_since_are_left_out_or_named(
     taught: tuple[Path, list[str]], tmp_path: Path
 ) -> None:
     home, last = copy_of(taught[0], tmp_path), taught[1][-1]
-    source = sample_chunk(tmp_path / "later.zip", pictures=30, first=20)
+    source = sample_chunk(tmp_path / "later.zip", pictures=20, first=20)
     with Workspace.open(load_settings(home=home)) as workspace:
         adding.add_chunk(workspace, source, IntakeOptions(), by="test")
     assert document("replay", last, home=home)["is_identical"], "the memory is drawn from the chunks of then"
