@@ -82,6 +82,7 @@ def _shape(name: str, tower: Tower) -> str:
     ]
     inserts = [
         [insert.kind, {key: value for key, value in insert.config.items() if key not in insert.only_counts}]
+        + [sorted(key for key in insert.only_counts if insert.config.get(key))]
         for insert in tower.outwards
     ]
     said = [name, sorted(map(repr, tensors)), inserts]
@@ -91,25 +92,30 @@ def _shape(name: str, tower: Tower) -> str:
 def skeleton_of(name: str, tower: Tower) -> bytes | None:
     """Returns the graph without numbers that fits a tower, if one was shipped or made in this process."""
     shape = _shape(name, tower)
-    if shape not in _known and (file := SHIPPED / f"{name}.onnx").exists():
+    if shape not in _known and (file := SHIPPED / f"{name}{kinds_of(tower)}.onnx").exists():
         skeleton = file.read_bytes()
-        if _fits(skeleton, tower):
+        if _fits(skeleton, tower, shape):
             _known[shape] = skeleton
     return _known.get(shape)
 
 
-def _fits(skeleton: bytes, tower: Tower) -> bool:
-    """Whether a shipped graph is that of a tower: without inserts, and with each tensor that the graph waits for.
+def kinds_of(tower: Tower) -> str:
+    """Returns what the name of a shipped graph says of a tower's inserts."""
+    return "".join(f"-{insert.kind}" for insert in tower.outwards)
 
-    What else the encoder has does not count: without its second space `perennial-photo` sees as it does with it.
+
+def _fits(skeleton: bytes, tower: Tower, shape: str) -> bool:
+    """Whether a shipped graph is that of a tower: made for the same, or without inserts and with what the graph lacks.
+
+    What else the encoder has does not count then: without its second space `perennial-photo` sees as it does with it.
     """
     from onnx import load_model_from_string
 
-    state = tower.state_dict()
-    waits = [one for one in load_model_from_string(skeleton).graph.initializer if not one.raw_data]
-    return not tower.outwards and all(
-        one.name in state and list(one.dims) == list(state[one.name].shape) for one in waits
-    )
+    state, model = tower.state_dict(), load_model_from_string(skeleton)
+    if tower.outwards:
+        return any(one.key == _SHAPE and one.value == shape for one in model.metadata_props)
+    waits = [one for one in model.graph.initializer if not one.raw_data]
+    return all(one.name in state and list(one.dims) == list(state[one.name].shape) for one in waits)
 
 
 def _followed(

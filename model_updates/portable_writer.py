@@ -26,8 +26,8 @@ from model_updates.embedded import EMBEDDED, SAID, digest_of, folder_of
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPortable
 from model_updates.fingerprints import text_body_digest
-from model_updates.graph_skeletons import filled, lacking
-from model_updates.inserts import Insert, Router, reading
+from model_updates.graph_skeletons import filled, kinds_of, lacking
+from model_updates.inserts import Insert, Router, domain, reading
 from model_updates.onnx_graphs import HeadGraph, TextGraph, TokensGraph, Tower, TrunkGraph
 from model_updates.onnx_sessions import SHIPPED, session
 from model_updates.opening import open_encoder
@@ -283,7 +283,9 @@ def ship() -> None:
 
     And what torch says of these encoders, for `embedded`.
     """
+    from model_updates.parts.ridge_head import RidgeHead
     from model_updates.photo.e5_graph import bare_graph
+    from model_updates.strategies.ridge_heads import empty_head
     from model_updates.versions import write_version
 
     write_layers(torch.load(checked_file(IMAGE), map_location="cpu", weights_only=True))
@@ -294,10 +296,13 @@ def ship() -> None:
         encoder = open_encoder(model)
         parts = [text_part(encoder, []), trunk_part(encoder, [])]
         parts += [head_part(encoder, [])] if hasattr(encoder.model, "image_head") else []
+        config = empty_head(encoder, "any").config | {"axes": 2, "like": 3}  # any counts but none
+        parts.append(head_part(encoder, [RidgeHead.build(domain("any"), config, encoder.model)]))
         for part in parts:
-            (SHIPPED / f"{part.name}.onnx").unlink(missing_ok=True)
+            place = SHIPPED / f"{part.name}{kinds_of(part.tower)}.onnx"
+            place.unlink(missing_ok=True)
             graph, _ = lacking(part.name, part.tower, part.cases[0], part.moving)
-            (SHIPPED / f"{part.name}.onnx").write_bytes(graph.SerializeToString())
+            place.write_bytes(graph.SerializeToString())
         with TemporaryDirectory() as work:
             manifest = write_version(Path(work) / "v", encoder, {}, portable=True)
             search = _said(Path(work) / "v")

@@ -52,7 +52,7 @@ class RidgeHead(Insert):
     kind = "ridge-head"
     tower = "image"
     runs_in_tower = False
-    only_counts = frozenset({"like"})
+    only_counts = frozenset({"axes", "like"})
     seen: Tensor  # (spaces,) c
     weight: Tensor  # (f, dim) B of all spaces, beside one another
     bias: Tensor  # (dim,) b

@@ -17,7 +17,7 @@ import pytest
 import torch
 from onnx import ModelProto
 
-from model_updates import portable_writer
+from model_updates import graph_skeletons, portable_writer
 from model_updates.embedded import EMBEDDED
 from model_updates.encoder import Encoder
 from model_updates.errors import VersionDamaged
@@ -26,11 +26,14 @@ from model_updates.inserts import domain
 from model_updates.opening import open_embedded, open_encoder
 from model_updates.parts.adapters import FeatureHead
 from model_updates.parts.low_rank import LowRank
+from model_updates.parts.ridge_head import RidgeHead
 from model_updates.parts.router import renew_router
+from model_updates.photo.weights import NAME as PHOTO
 from model_updates.portable_encoder import FACTS, PortableEncoder, is_portable
 from model_updates.portable_writer import head_part, text_part, trunk_part
 from model_updates.routes import BASE, quiet
 from model_updates.search_encoder import SearchEncoder
+from model_updates.strategies.ridge_heads import empty_head
 from model_updates.version_files import SOUND, read_manifest, verify
 from model_updates.versions import load_version, write_version
 from tests.model_updates.photographs import drawn_pictures, photo_encoder
@@ -252,6 +255,29 @@ def test_the_graphs_that_come_with_the_package_fit_the_embedded_encoders(model: 
     parts += [head_part(encoder, [])] if hasattr(encoder.model, "image_head") else []
     for part in parts:
         assert skeleton_of(part.name, part.tower) is not None, part.name
+
+
+@pytest.mark.parametrize("model", EMBEDDED)
+def test_the_shipped_graph_of_a_solved_head_fits_heads_of_any_size(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that an update that teaches a domain follows nothing."""
+
+    def followed(*_: object) -> bytes:
+        raise AssertionError("followed")
+
+    encoder = photo_encoder() if model == PHOTO else open_embedded()
+    config = empty_head(encoder, NEW).config
+    chance = torch.Generator().manual_seed(0)
+    monkeypatch.setattr(graph_skeletons, "_followed", followed)
+    for axes, like in ((3, 4), (40, 70)):
+        head = RidgeHead.build(domain(NEW), config | {"axes": axes, "like": like}, encoder.model)
+        for buffer in head.buffers():
+            buffer.copy_(torch.randn(buffer.shape, generator=chance) / 30)
+        lacks = head_part(encoder, [head.requires_grad_(False)]).write(tmp_path / "head.onnx")  # and compares
+        assert "registered.0.left" in lacks
+    with pytest.raises(AssertionError, match="followed"):  # without a kernel it is another graph
+        head_part(encoder, [RidgeHead.build(domain(NEW), config, encoder.model)]).graph()
 
 
 def test_a_shipped_graph_fits_whatever_else_the_encoder_has_and_no_tower_of_another_shape() -> None:
