@@ -52,8 +52,8 @@ TEXT, TRUNK, HEAD = "text", "trunk", "head"
 TOGETHER = 64  # texts in one run
 ROUTER, BESIDE = "lda-router", "second-reading"
 """Kinds of inserts that are read as numbers: no graph is needed for them."""
-OF_MODEL, OF_INSERTS = "model", "registered"
-"""What the names of a graph's tensors begin with; those of inserts go on with the insert's place on the route."""
+OF_MODEL = "model"
+"""What a graph's names of the model's tensors begin with; those of inserts have the place on the route second."""
 
 
 class PortableEncoder(SearchEncoder):

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 CLOSEST = 1e-5
 """Numbers of two features of length 1 that are to be the same differ by at most this."""
-MOST_BYTES = 1 << 30  # of a model; a graph is one file of protobuf, which holds two gigabytes
+MOST_BYTES = 1 << 30  # of a model; torch follows it with its numbers into one protobuf, which holds 2 GB
 TEXTS = ("a", "two red boats on a lake, seen from the shore", "zwei rote Boote", "दो लाल नावें", "一只狗", "ok")
 
 

@@ -38,7 +38,7 @@ def initialise(
         UnknownModel, UnsafeWeights, WeightsMismatch: the encoder cannot be opened.
         NeedsLearning: torch has to open it, and is not installed.
     """
-    write = _writer(model, pretrained, texts, languages)
+    write = version_writer(model, pretrained, texts, languages)
     with Workspace.create(settings) as workspace, workspace.releases.updater_lock("making the home"):
         if workspace.releases.standing().highest:
             raise UsageProblem(f"{settings.home} already has releases; `perennial status` shows them.")
@@ -61,10 +61,13 @@ def initialise(
         return workspace.releases.commit(release, parent=None, reason="init", why=why, by="init")
 
 
-def _writer(
-    model: str, pretrained: str | None, texts: str | None, languages: Sequence[str]
+def version_writer(
+    model: str, pretrained: str | None = None, texts: str | None = None, languages: Sequence[str] = ()
 ) -> Callable[[Path, Mapping[str, Any]], object]:
-    """Returns what writes the version into a folder with what is said of it, by torch where it has to be asked."""
+    """Returns what writes the version into a folder with what is said of it, by torch where it has to be asked.
+
+    Arguments and errors as `initialise`.
+    """
     if pretrained is None and texts is None and not languages:
         own = embedded_version(model)
         if own is not None:

@@ -18,10 +18,12 @@ from app.home.store import ReleaseRecord, Standing
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.adding import extend_gallery
+from app.learning.beginning import version_writer
 from app.learning.gallery import sound
 from app.learning.outcomes import Tell, say_nothing
 from ingest.sentence import joined, phrase
-from model_updates.errors import ModelUpdateError
+from model_updates.embedded import EMBEDDED
+from model_updates.errors import ModelUpdateError, NeedsLearning
 from model_updates.features import IMAGE, NoCache, trunk_features
 from model_updates.search_encoder import SearchEncoder
 from model_updates.version_files import GRAPHS, MANIFEST, read_manifest
@@ -151,17 +153,15 @@ def _made_whole(workspace: Workspace, progress: Tell) -> bool:
     """
     version, lost = _lost_files(workspace)
     folder, files = workspace.home.versions / version, FileSystem()
-    try:
-        from model_updates.embedded import EMBEDDED
-        from model_updates.opening import open_encoder
-        from model_updates.versions import write_version
-    except ImportError:  # who has no torch restores a backup
-        return False
     if not lost or (said := read_manifest(folder))["architecture"] not in EMBEDDED:
+        return False
+    try:
+        write = version_writer(said["architecture"])
+    except NeedsLearning:  # who has no torch restores a backup
         return False
     progress(Stage("repair", phrase("taking damaged files from the installed encoder")))
     with tempfile.TemporaryDirectory(dir=workspace.home.staging) as place:
-        write_version(Path(place), open_encoder(said["architecture"]), {})
+        write(Path(place), {})
         for name in lost:
             made = Path(place) / name
             if made.is_file() and sha256_of(made) == said["files"][name]["sha256"]:

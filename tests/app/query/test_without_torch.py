@@ -130,6 +130,14 @@ def test_damaged_graphs_that_came_with_the_program_are_taken_from_there(workspac
     assert (text.read_bytes(), trunk.read_bytes()) == before
 
 
+def test_weights_that_nobody_taught_are_repaired(workspace: Workspace) -> None:
+    weights = sorted(workspace.home.versions.glob("*/weights-visual-*"))[-1]
+    before = weights.read_bytes()
+    flip(weights, -5)
+    run_each(workspace, ["repair"], ["search", "two red boats"])
+    assert weights.read_bytes() == before
+
+
 def test_of_a_release_whose_graphs_are_damaged_the_one_before_answers(workspace: Workspace) -> None:
     before = going_live.live_release(workspace)[1].id
     workspace.close()
@@ -169,13 +177,14 @@ def test_what_learns_says_how_to_install_what_it_needs(workspace: Workspace, tmp
 @pytest.mark.parametrize("model", EMBEDDED)
 def test_a_home_begins_and_finds_pictures(workspace: Workspace, tmp_path: Path, model: str) -> None:
     home = ["--home", str(tmp_path / "new")]
-    run_each(
+    answer = run_each(
         workspace,
         ["init", "--model", model, *home],
         ["add", str(sample_chunk(tmp_path / "some.zip", pictures=5)), *home],
         ["search", "two red boats", *home],
         ["doctor", *home],
     )
+    assert "rank" in answer.stdout
 
 
 def test_a_parquet_file_says_how_to_install_what_reads_it(workspace: Workspace, tmp_path: Path) -> None:
