@@ -88,3 +88,10 @@ def starts_at_once(_forking: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "executable", str(_forking))
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_index_is_held() -> None:
+    """Copies of one home have the same segments, so one that another test left open would hide damage in a copy."""
+    if segment := sys.modules.get("index.segment"):
+        segment.forget_held()
