@@ -99,6 +99,8 @@ def _hear(text: str, learned: Sequence[str], profiles: Profiles) -> _Heard | tup
     if not asked:
         return ((UNDETERMINED, 1.0),)
     unprofiled = [tag for tag in asked if tag not in profiles]
+    if len(asked) == 1 and not unprofiled:  # nothing that lingua says could change it
+        return ((asked[0], 1.0), *((tag, 0.0) for tag in learned if tag != asked[0]))
     shares = _lingua_shares(text, learned, accurate=bool(unprofiled))
     if unprofiled and not any(shares.get(tag) for tag in asked):
         # lingua rules out every language of another script.

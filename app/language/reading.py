@@ -6,6 +6,7 @@ before it read them. So readings are kept beside the features, under what decide
 
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -54,10 +55,11 @@ def read_all(
         for part, guesses in zip(parts, detect_all(parts, learned, encoder.profiles), strict=True)
     )
     all_guesses = [added_up([(next(found), share) for _, share in one]) for one in apart]
+    route = cache(encoder.text_route)
     return [
         ((Reading(learned[0], 1.0),), guesses)
         if guesses[0][0] == UNDETERMINED
-        else (readings(guesses, encoder.text_route), guesses)
+        else (readings(guesses, route), guesses)
         for guesses in all_guesses
     ]
 
