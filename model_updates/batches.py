@@ -24,7 +24,7 @@ from model_updates.features import (
     text_features,
     trunk_features,
 )
-from model_updates.pair_sets import Batch, PairSet, UpdateData
+from model_updates.pair_sets import Batch, PairSet, Pictures, UpdateData
 from model_updates.pairs import TrainingPair, by_language
 from model_updates.routes import BASE
 from model_updates.strategy import Replay, Strategy, UpdateContext
@@ -69,8 +69,8 @@ def gather(
     everything = [*train, *remembered, *validation, *known]
     numbers = {image_id: n for n, image_id in enumerate(dict.fromkeys(p.image_id for p in everything))}
     previous = context.open_previous()
-    features, trunk = _pictures_of(previous, everything, list(numbers), load_image, cache, progress)
-    frozen = _Frozen(previous, teacher(context.open_anchor(), previous), numbers, features, trunk, cache)
+    pictures = _pictures_of(previous, everything, list(numbers), load_image, cache, progress)
+    frozen = _Frozen(previous, teacher(context.open_anchor(), previous), numbers, pictures, cache)
     texts = "text_features" in strategy.needs
     return UpdateData(
         train=frozen.rows(train, texts=texts, english=True),
@@ -98,29 +98,30 @@ def _pictures_of(
     load_image: LoadImage,
     cache: FeatureCache,
     progress: Callable[[int, int], None] | None,
-) -> tuple[Tensor, Tensor]:
-    """Returns raw features (n, dim), each picture on its own route, and trunk features (n, trunk_dim) of the base."""
+) -> Pictures:
     trunk = trunk_features(encoder, image_ids, load_image, cache, progress=progress)
-    rows = encoder.projected(
-        trunk
-    ).copy()  # of a tower without a head these are the trunk features themselves
     routes = {pair.image_id: encoder.image_route(pair.domain) for pair in pairs}
-    own = [n for n, image_id in enumerate(image_ids) if routes[image_id] != BASE]
-    if own:
-        chosen = [image_ids[n] for n in own]
-        rows[own] = image_features(encoder, chosen, load_image, cache, routes=routes)
-    return torch.from_numpy(rows), torch.from_numpy(trunk)
+
+    def features() -> Tensor:
+        # Of a tower without a head these are the trunk features themselves.
+        rows = encoder.projected(trunk).copy()
+        own = [n for n, image_id in enumerate(image_ids) if routes[image_id] != BASE]
+        if own:
+            chosen = [image_ids[n] for n in own]
+            rows[own] = image_features(encoder, chosen, load_image, cache, routes=routes)
+        return torch.from_numpy(rows)
+
+    return Pictures(torch.from_numpy(trunk), features)
 
 
 @dataclass(frozen=True)
 class _Frozen:
-    """The frozen features of an update's pictures, by the picture's number, and what computes those of texts."""
+    """The frozen features of an update's pictures, the number of each, and what computes those of texts."""
 
     previous: Encoder
     teacher: Encoder
     numbers: Mapping[str, int]
-    features: Tensor
-    trunk: Tensor
+    pictures: Pictures
     cache: FeatureCache
 
     def rows(self, pairs: Sequence[TrainingPair], *, texts: bool, english: bool) -> PairSet:
@@ -130,8 +131,7 @@ class _Frozen:
         return PairSet(
             pairs=tuple(pairs),
             image_index=index,
-            image_features=self.features[index],
-            trunk=self.trunk[index],
+            pictures=self.pictures,
             english_features=own
             if own is not None and english and self._are_english(pairs)
             else _english_rows(pairs, known, self.teacher, self.cache),
@@ -224,13 +224,13 @@ class Batches:
         return self._own + torch.randperm(kept, generator=generator)[:count]
 
     def _batch(self, chosen: Tensor) -> Batch:
-        pairs = self.pairs
+        pairs, shown = self.pairs, self.pairs.image_index[chosen]
         positions = chosen.tolist()
         return Batch(
             tokens=pad(self._encoder, [self._sequences[n] for n in positions]),
-            image_index=pairs.image_index[chosen],
-            image_features=pairs.image_features[chosen],
-            trunk=pairs.trunk[chosen],
+            image_index=shown,
+            image_features=pairs.pictures.features[shown],
+            trunk=pairs.pictures.trunk[shown],
             row=chosen,
             languages=tuple(pairs.pairs[n].language for n in positions),
             domains=tuple(pairs.pairs[n].domain for n in positions),

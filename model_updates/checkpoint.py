@@ -61,7 +61,7 @@ def owner_of(strategy: Strategy, context: UpdateContext) -> str:
     vocabulary = context.encoder.vocabulary
     digest.update(json.dumps(None if vocabulary is None else vocabulary.to_json()).encode())
     for pair in context.pairs:
-        digest.update(json.dumps(asdict(pair)).encode())
+        digest.update(json.dumps(vars(pair)).encode())
     return digest.hexdigest()
 
 

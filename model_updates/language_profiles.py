@@ -46,6 +46,7 @@ _MOST_OF_ONE, _MOST_UNPACKED = (
 )  # bytes that an array of a profile, and all of a file, may unpack to
 READ_AT_ONCE = 4096  # texts, which bounds the memory of reading many
 SPACE, END = " ", "\0"
+_PLAIN = {code: chr(code) if chr(code).isalpha() else SPACE for code in range(128)}
 
 Keys = NDArray[np.uint64]
 
@@ -53,7 +54,11 @@ Keys = NDArray[np.uint64]
 def letters_of(text: str) -> str:
     """Returns a text's words in lower case, letters and their marks alone, a space around each; "" without letters."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    words = "".join(c if unicodedata.category(c)[0] in "LM" else SPACE for c in folded).split()
+    words = (
+        folded.translate(_PLAIN)
+        if folded.isascii()
+        else "".join(c if unicodedata.category(c)[0] in "LM" else SPACE for c in folded)
+    ).split()
     return SPACE.join(["", *words, ""]) if words else ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, TypeVar
 
 import torch
@@ -50,19 +51,41 @@ class Batch:
 
 
 @dataclass(frozen=True)
+class Pictures:
+    """The p pictures of an update, each once, however many captions it has."""
+
+    trunk: Tensor  # (p, trunk_dim) of the base route
+    make_features: Callable[[], Tensor]  # returns `features`; a head that is solved never asks for them
+
+    @cached_property
+    def features(self) -> Tensor:
+        """(p, dim) of the image side before the update, each picture on its own route."""
+        return self.make_features()
+
+
+@dataclass(frozen=True)
 class PairSet:
     """Pairs with everything frozen about them; see `Batch` for what each row is."""
 
     pairs: tuple[TrainingPair, ...]  # the n pairs themselves
-    image_index: Tensor  # (n,) int64, equal where the picture is the same, across the sets of one update
-    image_features: Tensor  # (n, dim)
-    trunk: Tensor  # (n, trunk_dim)
+    image_index: Tensor  # (n,) int64, which of the pictures a pair shows
+    pictures: Pictures  # the same for all sets of one update
     english_features: Tensor  # (n, dim)
     has_english: Tensor  # (n,) bool
     text_features: Tensor | None  # (n, dim), or None when the strategy did not ask for them
 
     def __len__(self) -> int:
         return len(self.pairs)
+
+    @property
+    def image_features(self) -> Tensor:
+        """(n, dim) of each pair's picture."""
+        return self.pictures.features[self.image_index]
+
+    @property
+    def trunk(self) -> Tensor:
+        """(n, trunk_dim) of each pair's picture."""
+        return self.pictures.trunk[self.image_index]
 
     @property
     def english_share(self) -> float:
@@ -72,6 +95,8 @@ class PairSet:
     def select(self, rows: Sequence[int]) -> PairSet:
         """Returns some rows, in their order."""
         chosen = list(rows)
+        if chosen == list(range(len(self))):
+            return self
         return replace(_each(self, lambda tensor: tensor[chosen]), pairs=tuple(self.pairs[n] for n in chosen))
 
     def followed_by(self, other: PairSet) -> PairSet:
@@ -80,7 +105,7 @@ class PairSet:
         both: dict[str, Any] = {
             name: torch.cat([ours[name], theirs[name]]) for name in ours.keys() & theirs.keys()
         }
-        return PairSet(self.pairs + other.pairs, **{"text_features": None, **both})
+        return PairSet(self.pairs + other.pairs, pictures=self.pictures, **{"text_features": None, **both})
 
 
 AnyRows = TypeVar("AnyRows", Batch, PairSet)

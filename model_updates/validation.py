@@ -88,7 +88,7 @@ def _images(
 ) -> Rows:
     """The pictures of some rows under the candidate, each on its domain's route; cached features where they hold."""
     if "image" not in strategy.touches:
-        return pairs.image_features[rows].numpy()
+        return pairs.pictures.features[pairs.image_index[rows]].numpy()
     images = np.empty((len(rows), encoder.dim), dtype=np.float32)
     for domain in sorted({pairs.pairs[n].domain for n in rows}):
         places = [k for k, n in enumerate(rows) if pairs.pairs[n].domain == domain]
@@ -97,7 +97,7 @@ def _images(
             pictures = [load_image(pairs.pairs[n].image_id) for n in mine]
             images[places] = encoder.image_features(pictures, domain)
         else:
-            images[places] = encoder.projected(pairs.trunk[mine].numpy(), domain)
+            images[places] = encoder.projected(pairs.pictures.trunk[pairs.image_index[mine]].numpy(), domain)
     return images
 
 

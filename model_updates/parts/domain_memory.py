@@ -34,12 +34,12 @@ def even_sample(pairs: Sequence[TrainingPair], most: int) -> list[TrainingPair]:
 
 def trunk_rows(data: UpdateData) -> dict[str, NDArray[np.float32]]:
     """Returns the base trunk features of an update's pictures, taught and remembered, by domain; each picture once."""
-    rows: dict[str, dict[int, NDArray[np.float32]]] = {}
+    rows: dict[str, dict[int, None]] = {}
     for pairs in (data.train, data.memory):
-        trunk = pairs.trunk.cpu().numpy()
-        for n, pair in enumerate(pairs.pairs):
-            rows.setdefault(pair.domain, {})[int(pairs.image_index[n])] = trunk[n]
-    return {domain: np.stack(list(own.values())) for domain, own in rows.items()}
+        for pair, number in zip(pairs.pairs, pairs.image_index.tolist(), strict=True):
+            rows.setdefault(pair.domain, {})[number] = None
+    trunk = data.train.pictures.trunk.cpu().numpy()
+    return {domain: trunk[list(own)] for domain, own in rows.items()}
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,20 @@ class Sums:
     @classmethod
     def of(cls, features: Tensor, targets: Tensor, picture: Tensor) -> Sums:
         """Returns the sums of pairs: features (p, f) of pictures, targets (n, d), and the `picture` (n,) of each."""
-        a, y, picture = features.double().cpu(), targets.double().cpu(), picture.cpu()
-        times = torch.bincount(picture, minlength=len(a)).double()
-        said = a.new_zeros(len(a), y.shape[1]).index_add(0, picture, y)
-        return cls(times.sum(), times @ a, y.sum(dim=0), (a * times[:, None]).T @ a, a.T @ said, y.T @ y)
+        return next(cls.of_all([Captioned(features, targets, picture)]))
+
+    @classmethod
+    def of_all(cls, spaces: Sequence[Captioned]) -> Iterator[Sums]:
+        """Yields the sums in each space of the texts' vectors; all have the same pictures."""
+        a = spaces[0].features.double().cpu()
+        times, gram = None, a
+        for _, targets, picture in spaces:
+            y, picture = targets.double().cpu(), picture.cpu()
+            counted = torch.bincount(picture, minlength=len(a)).double()
+            if times is None or not torch.equal(counted, times):  # spaces mostly have the same texts
+                times, gram = counted, (a * counted[:, None]).T @ a
+            said = a.new_zeros(len(a), y.shape[1]).index_add(0, picture, y)
+            yield cls(times.sum(), times @ a, y.sum(dim=0), gram, a.T @ said, y.T @ y)
 
     @classmethod
     def none(cls, features: int, targets: int) -> Sums:
@@ -131,10 +141,7 @@ def captioned_in(
     if pairs.text_features is None:
         raise ValueError("a head is solved from text features; the strategy must ask for them")
     numbers, picture = pairs.image_index.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    first = torch.full_like(numbers, len(picture)).scatter_reduce(
-        0, picture, torch.arange(len(picture)), "amin"
-    )
-    rows = features(pairs.trunk[first])
+    rows = features(pairs.pictures.trunk[numbers])
     for targets in torch.split(pairs.text_features, list(widths), dim=-1):
         there = (targets.norm(dim=-1) > 0).nonzero()[:, 0]
         yield Captioned(rows, functional.normalize(targets[there], dim=-1), picture[there])

@@ -155,6 +155,4 @@ def _pictures(asked: PairSet, beside: PairSet) -> tuple[Tensor, Tensor]:
     """Returns (p, dim) unit vectors of all pictures, and which of them each asked pair shows, (n,) int64."""
     index = torch.cat([asked.image_index, beside.image_index])
     numbers, place = index.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    rows = torch.empty(len(numbers), asked.image_features.shape[1])
-    rows[place] = torch.cat([asked.image_features, beside.image_features])
-    return functional.normalize(rows, dim=-1), place[: len(asked)]
+    return functional.normalize(asked.pictures.features[numbers], dim=-1), place[: len(asked)]

@@ -68,7 +68,7 @@ class Der(LanguageTeaching):
     def take(self, data: UpdateData) -> None:
         """Starts the next memory as a copy of this one, features included."""
         super().take(data)
-        self._next = torch.zeros(self.options.memory_size, data.train.image_features.shape[1])
+        self._next = torch.zeros(self.options.memory_size, data.train.pictures.features.shape[1])
         self._next[: len(self._stored)] = self._stored if len(self._stored) else 0.0
 
     def terms(self, batch: Batch) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from model_updates.inserts import domain
+from model_updates.pair_sets import Pictures
 from model_updates.parts.adapters import FeatureHead
 from model_updates.strategy import Tolerance
 from model_updates.validation import Score, _error, better, near, validation_scores
@@ -91,8 +92,9 @@ def test_the_length_of_a_pictures_feature_changes_no_score() -> None:
     encoder, strategy = tiny_encoder(), make_strategy("cll-clip")
     assert "image" not in strategy.touches, "its pictures come as features that were made before"
     rows = data_for(strategy, context_for(encoder, toy_pairs("en"))).train
-    lengths = 2.0 ** (torch.arange(len(rows)) % 7 - 3)  # powers of two round nothing
-    stretched = replace(rows, image_features=rows.image_features * lengths[:, None])
+    features = rows.pictures.features
+    lengths = 2.0 ** (torch.arange(len(features)) % 7 - 3)  # powers of two round nothing
+    stretched = replace(rows, pictures=Pictures(rows.pictures.trunk, lambda: features * lengths[:, None]))
     plain, _ = validation_scores(encoder, rows, None, strategy, draw)
     assert validation_scores(encoder, stretched, None, strategy, draw)[0] == plain
     assert plain is not None
