@@ -277,7 +277,11 @@ def _looked(drip: Drip, first: str) -> Values:
     with Workspace.open(drip.settings) as workspace:
         live = going_live.live_release(workspace)[1]
         asked = {"first": first, "newest": live.id}
-        snapshots = {name: _by_torch(workspace, release) for name, release in asked.items()}
+        # No text was asked before: else one that was is answered without its tower.
+        snapshots = {
+            name: replace(Snapshot.load(workspace, release), texts=LastTexts(most=0))
+            for name, release in asked.items()
+        }
         took: dict[str, list[float]] = {name: [] for name in snapshots}
         readings: dict[str, list[int]] = {name: [] for name in snapshots}
         texts = _queries(drip)
@@ -294,13 +298,6 @@ def _looked(drip: Drip, first: str) -> Values:
                         )
     found: Values = {name: round(statistics.median(times), 3) for name, times in took.items()}
     return found | {"tables": {name: round(statistics.mean(n), 2) for name, n in readings.items()}}
-
-
-def _by_torch(workspace: Workspace, release: str) -> Snapshot:
-    """Loads a release whose texts torch reads, each time anew: the first releases of a home may have no graphs."""
-    snapshot = Snapshot.load(workspace, release)
-    encoder = workspace.open_encoder(snapshot.release.version)
-    return replace(snapshot, encoder=encoder, texts=LastTexts(most=0))
 
 
 def _memory() -> float:

@@ -12,6 +12,7 @@ already, so are the ranks, and nothing is computed again.
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +76,11 @@ class HeldOut:
     def measured(self) -> Measured:
         """What results of it are kept under."""
         return Measured(self.key, self.view, self.is_new)
+
+    @cached_property
+    def shown(self) -> Shown:
+        """What its gallery shows, of a slice that is ranked by things; the same for every version."""
+        return Shown.of(self.things, self.domains)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +261,7 @@ def _searched_ranks(
     gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]
 ) -> tuple[IntArray, FloatArray]:
     """Returns the ranks of some captions' pictures in a gallery, each caption read as search reads it, and concepts."""
-    ranks_of = Shown.of(held_out.things, held_out.domains).ranks if held_out.things else caption_ranks
+    ranks_of = held_out.shown.ranks if held_out.things else caption_ranks
     found = [
         (ranks_of(scores, own, tolerance=TIE_TOLERANCE), concepts)
         for scores, own, concepts in _scored(gallery, held_out, asked)
