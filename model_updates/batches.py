@@ -24,7 +24,7 @@ from model_updates.features import (
     text_features,
     trunk_features,
 )
-from model_updates.pair_sets import Batch, PairSet, Pictures, UpdateData
+from model_updates.pair_sets import Batch, PairSet, PictureRows, UpdateData
 from model_updates.pairs import TrainingPair, by_language
 from model_updates.routes import BASE
 from model_updates.strategy import Replay, Strategy, UpdateContext
@@ -98,7 +98,7 @@ def _pictures_of(
     load_image: LoadImage,
     cache: FeatureCache,
     progress: Callable[[int, int], None] | None,
-) -> Pictures:
+) -> PictureRows:
     trunk = trunk_features(encoder, image_ids, load_image, cache, progress=progress)
     routes = {pair.image_id: encoder.image_route(pair.domain) for pair in pairs}
 
@@ -111,7 +111,7 @@ def _pictures_of(
             rows[own] = image_features(encoder, chosen, load_image, cache, routes=routes)
         return torch.from_numpy(rows)
 
-    return Pictures(torch.from_numpy(trunk), features)
+    return PictureRows(torch.from_numpy(trunk), features)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class _Frozen:
     previous: Encoder
     teacher: Encoder
     numbers: Mapping[str, int]
-    pictures: Pictures
+    pictures: PictureRows
     cache: FeatureCache
 
     def rows(self, pairs: Sequence[TrainingPair], *, texts: bool, english: bool) -> PairSet:

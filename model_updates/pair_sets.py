@@ -51,7 +51,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Pictures:
+class PictureRows:
     """The p pictures of an update, each once, however many captions it has."""
 
     trunk: Tensor  # (p, trunk_dim) of the base route
@@ -69,7 +69,7 @@ class PairSet:
 
     pairs: tuple[TrainingPair, ...]  # the n pairs themselves
     image_index: Tensor  # (n,) int64, which of the pictures a pair shows
-    pictures: Pictures  # the same for all sets of one update
+    pictures: PictureRows  # the same for all sets of one update
     english_features: Tensor  # (n, dim)
     has_english: Tensor  # (n,) bool
     text_features: Tensor | None  # (n, dim), or None when the strategy did not ask for them

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from model_updates.inserts import domain
-from model_updates.pair_sets import Pictures
+from model_updates.pair_sets import PictureRows
 from model_updates.parts.adapters import FeatureHead
 from model_updates.strategy import Tolerance
 from model_updates.validation import Score, _error, better, near, validation_scores
@@ -94,7 +94,7 @@ def test_the_length_of_a_pictures_feature_changes_no_score() -> None:
     rows = data_for(strategy, context_for(encoder, toy_pairs("en"))).train
     features = rows.pictures.features
     lengths = 2.0 ** (torch.arange(len(features)) % 7 - 3)  # powers of two round nothing
-    stretched = replace(rows, pictures=Pictures(rows.pictures.trunk, lambda: features * lengths[:, None]))
+    stretched = replace(rows, pictures=PictureRows(rows.pictures.trunk, lambda: features * lengths[:, None]))
     plain, _ = validation_scores(encoder, rows, None, strategy, draw)
     assert validation_scores(encoder, stretched, None, strategy, draw)[0] == plain
     assert plain is not None

@@ -14,7 +14,7 @@ from model_updates.encoder import Encoder
 from model_updates.errors import BadStrategyOption
 from model_updates.losses import multi_positive_info_nce
 from model_updates.options import options_of
-from model_updates.pair_sets import Batch, PairSet, Pictures
+from model_updates.pair_sets import Batch, PairSet, PictureRows
 from model_updates.parts.pseudo_texts import (
     Band,
     PseudoTextMaker,
@@ -87,7 +87,7 @@ def test_the_band_is_measured_between_wrong_and_right_similarities() -> None:
     image, text = torch.eye(3), torch.tensor([[0.8, 0.6, 0.0], [0.0, 0.9, 0.436], [0.1, 0.0, 0.995]])
     made = replace(
         memory.select([0, 1, 2]),
-        pictures=Pictures(image, lambda: image),
+        pictures=PictureRows(image, lambda: image),
         text_features=text,
         image_index=torch.arange(3),
     )
