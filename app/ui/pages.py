@@ -6,11 +6,13 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import gradio as gr
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, RedirectResponse, Response
+from gradio.routes import App
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
 from app.demo.guide import Guide, guide_for
@@ -84,10 +86,18 @@ def mount_pages(app: FastAPI, serving: Serving, passwords: Passwords | None) -> 
 async def _mount_both(app: FastAPI, serving: Serving, passwords: Passwords | None) -> None:
     limit = serving.settings.max_upload_bytes
     access = Access(serving, passwords, ProxySignIn.of(serving.settings))
-    _mount(app, admin_page(serving, access), "/admin", admin_name, limit)
+    # On the way to the application that is mounted Gradio makes three that nobody asks, and each takes a third as long
+    # as a page.
+    with patch.object(App, "create_app", _no_app):
+        admin = _queued(admin_page(serving, access))
+        searched = _queued(search_page(serving, access, guide_for(serving, passwords)))
+    _mount(app, admin, "/admin", admin_name, limit)
     # The page at / takes every path that is left, so it comes last.
-    guide = guide_for(serving, passwords)
-    _mount(app, search_page(serving, access, guide), "/", searcher_name, MOST_QUERY_BYTES)
+    _mount(app, searched, "/", searcher_name, MOST_QUERY_BYTES)
+
+
+def _no_app(_blocks: gr.Blocks, **_: object) -> None:
+    """Stands in for what makes an application, which a page has once it is mounted."""
 
 
 def _sender(file: Path) -> Callable[[], FileResponse]:
@@ -176,10 +186,14 @@ async def _invalid(_request: Request, error: RequestValidationError) -> Response
     return refusal(422, INVALID, invalid_sentence(error.errors()))
 
 
-def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_bytes: int) -> None:
+def _queued(blocks: gr.Blocks) -> gr.Blocks:
     blocks.queue(max_size=_MOST_WAITING, default_concurrency_limit=4)
     # Gradio looks a thousand times a second whether something waits, which takes 2 % of a core for each page at rest.
     blocks._queue.sleep_when_free = blocks._queue.progress_update_sleep_when_free = _LOOK_SECONDS
+    return blocks
+
+
+def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_bytes: int) -> None:
     gr.mount_gradio_app(
         app,
         blocks,
@@ -200,6 +214,7 @@ def _mount(app: FastAPI, blocks: gr.Blocks, path: str, name_of: NameOf, limit_by
     )
     # Its own answer repeats all that was sent.
     mounted: Any = app.routes[-1]
+    blocks.app = mounted.app  # of which Gradio asks where it checks or remembers what an event is given
     mounted.app.add_exception_handler(RequestValidationError, _invalid)
     # Gradio refuses files that nobody uploaded, on pages that it launched itself. One that is mounted would read any
     # picture of the machine that a program names in the place of a dropped one.

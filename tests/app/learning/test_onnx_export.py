@@ -60,7 +60,11 @@ class Exported:
     encoder: Encoder
 
 
-@pytest.fixture(scope="module", params=list(TAUGHT))
+# The graphs of the photo encoder are compared in every run by tests/model_updates/test_portable_encoder.py;
+# under -m slow it is exported, too, with the tokenizer of its second tower.
+@pytest.fixture(
+    scope="module", params=["perennial-tiny", pytest.param("perennial-photo", marks=pytest.mark.slow)]
+)
 def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """Teaches a home one language, and exports the candidate as a person does."""
     place = tmp_path_factory.mktemp(request.param)

@@ -114,3 +114,4 @@ def test_a_thumbnail_that_vanished_leaves_its_words(strict: Served, browser: Any
     expect(page.locator("#viewer .facts")).to_contain_text("Size")
     assert image_id in page.url
     does_not_overflow(page)
+    page.close()  # the server would wait for it

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from gradio.routes import App
 
 from tests.app.server.served import make_home, served
 
@@ -34,3 +36,17 @@ def test_a_page_that_nobody_uses_looks_seldom_whether_something_waits(tmp_path: 
             time.sleep(1)
             shares.append(time.process_time() - since)
     assert min(shares) < 0.015
+
+
+def test_each_page_is_one_application(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Left alone, Gradio makes four of each page, of which the last is mounted; that doubles the start of a server."""
+    made: list[App] = []
+    configure = App.configure_app
+
+    def counted(self: App, *asked: Any) -> None:
+        made.append(self)
+        configure(self, *asked)
+
+    monkeypatch.setattr(App, "configure_app", counted)
+    with served(make_home(tmp_path), with_pages=True, with_jobs=False):
+        assert len(made) == 2
