@@ -79,6 +79,8 @@ class FeatureStore:
     def put(self, fingerprint: str, kind: str, content_ids: Sequence[str], raw: ArrayLike) -> int:
         """Stores features, the same content under the same tower once; returns how many rows are new.
 
+        Where the home may only be read nothing is kept: they were computed all the same, and are so again.
+
         Raises:
             VectorError: Rows are not finite, or their number differs from the ids'.
         """
@@ -87,6 +89,8 @@ class FeatureStore:
             raise VectorError(
                 f"{len(content_ids)} ids came with {len(rows)} vectors; each id needs exactly one."
             )
+        if self._store.read_only:
+            return 0
         return self._store.put_many(_records(fingerprint, kind, content_ids, rows))
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +24,8 @@ from app.query.question import Question
 from app.query.relevance import Calibration
 from app.query.snapshot import Snapshot
 from ingest.pair import Split
-from tests.app.small_home import small_home
+from ingest.storage import Store
+from tests.app.small_home import copy_of, small_home
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,24 @@ def snapshot(workspace: Workspace) -> Snapshot:
 def _find(workspace: Workspace, snapshot: Snapshot, query: str, k: int = 10, **asked: Any) -> SearchAnswer:
     question = Question(parse(query), asked=SearchRequest(**asked), k=k)
     return Finder(workspace).find(snapshot, question)
+
+
+def test_a_home_that_may_only_be_read_measures_and_keeps_no_vector(
+    workspace: Workspace, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    # As one from a backup is tried, whose release nobody asked before.
+    home = copy_of(workspace.home.root, tmp_path)
+    for kept in (home / "captions").glob("relevance-*"):
+        kept.unlink()
+    shutil.rmtree(home / "vectors.lmdb")
+    Store.open(home / "vectors.lmdb").close()
+    with Workspace.open(load_settings(home=home), read_only=True) as reading:
+        told = _find(reading, Snapshot.load(reading), "a red boat", language="en").hits
+        assert [hit.relevance for hit in told] == [
+            hit.relevance for hit in _find(workspace, snapshot, "a red boat", language="en").hits
+        ]
+        assert told[0].relevance
+        assert reading.features.examine().rows == 0
 
 
 def test_a_query_whose_captions_are_far_finds_only_what_is_as_near_as_the_nearest() -> None:
