@@ -70,6 +70,9 @@ def doors(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         program.close()
 
 
+# What both doors say is compared by tests/app/commands/test_both_doors.py and tests/app/test_three_doors.py, and a
+# folder goes all the way through a server in tests/app/client/test_client.py; here one story goes through both.
+@pytest.mark.slow
 def test_the_story_is_told_through_both_doors_of_a_server(doors: Doors, tmp_path: Path) -> None:
     for language in ("en", "de"):
         file = tmp_path / f"{language}.zip"

@@ -264,6 +264,7 @@ def test_few_different_captions_are_not_taken_for_many() -> None:
     assert "6 different captions" in found.sentence
 
 
+@pytest.mark.slow  # tests/model_updates/trust/test_other_language.py has it of the captions alone
 def test_a_clean_chunk_of_german_is_not_mixed(home: Path, german_upload: Path, tmp_path: Path) -> None:
     _, found = told(taken_in(home, tmp_path, german_upload))
     assert MIXTURE not in found

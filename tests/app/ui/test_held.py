@@ -43,7 +43,9 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (390, "dark")])
+@pytest.mark.parametrize(
+    ("width", "theme"), [pytest.param(1440, "light", marks=pytest.mark.slow), (390, "dark")]
+)
 def test_the_check_report_shows_the_pictures_of_held_and_rejected_pairs(
     held: Served, page: Page, width: int, theme: str
 ) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.app.server.served import Served
 from tests.app.ui.album import PICTURES
-from tests.app.ui.browsing import IN_A_BROWSER, TILES, does_not_overflow, open_page, settle
+from tests.app.ui.browsing import IN_A_BROWSER, NARROW_OR_WIDE, TILES, does_not_overflow, open_page, settle
 
 pytestmark = IN_A_BROWSER
 ALL = PICTURES + 10
@@ -38,7 +38,7 @@ def _late(route: Route) -> None:
     route.continue_()
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [1440, pytest.param(390, marks=pytest.mark.slow)])
 def test_rows_are_filled_with_whole_pictures_of_one_height(album: Served, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     open_page(page, album.url)
@@ -57,7 +57,7 @@ def test_rows_are_filled_with_whole_pictures_of_one_height(album: Served, page: 
     does_not_overflow(page)
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", NARROW_OR_WIDE)
 def test_nothing_that_is_drawn_moves_while_pictures_arrive(album: Served, page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     page.add_init_script(SHIFTS)

@@ -71,7 +71,10 @@ def test_cross_fit_is_what_fitting_without_the_block_gives() -> None:
     assert found == pytest.approx(fitted, abs=2e-3)
 
 
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.6])
+# The ends of what is found matched and of what is not, and under -m slow one more on either side.
+@pytest.mark.parametrize(
+    "share", [0.0, 0.3, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.05, 0.6))]
+)
 def test_the_mismatched_share_is_estimated_in_a_language_nobody_knows(share: float) -> None:
     pairs, wrong = shuffled(pair_set(SIZE, beside=True), share)
     found = matching(pairs, PARTS)
