@@ -18,7 +18,7 @@ from app.desk.jobs import Stage
 from app.desk.releases import Exported, Imported
 from app.desk.troubles import saying_what_is_missing
 from app.home.commits import CommitRecord, now
-from app.home.durable import sha256_of
+from app.home.durable import room, sha256_of
 from app.home.enough import require_room
 from app.home.foreign import ORIGIN, require_plain
 from app.home.manifest import ReleaseManifest
@@ -60,8 +60,7 @@ def export_release(workspace: Workspace, release: str, target: Path) -> Exported
     names = [MANIFEST, *workspace.version_manifest(record.version)["files"]]  # type: ignore[misc]
     files = {f"version/{name}": version / name for name in names}
     files |= {f"release/{name}": record.folder / name for name in (MANIFEST, *record.manifest.files)}
-    size = sum(path.stat().st_size for path in files.values())
-    require_room(phrase("This export"), target.parent, disk=size)
+    require_room(phrase("This export"), target.parent, disk=room(*files.values()))
     facts = {"release": record.id, "version": record.version, "languages": list(record.manifest.languages)}
     sha256 = write_package(target, files, facts)
     return Exported(record.id, target, target.stat().st_size, sha256)
