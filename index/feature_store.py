@@ -7,6 +7,7 @@ features of two towers can never be mixed up.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from index.errors import DimensionMismatch, VectorError
 from index.vectors import finite_rows
-from ingest.errors import StoreDamaged
+from ingest.errors import StoreDamaged, StoreFull
 from ingest.storage import Store
+
+logger = logging.getLogger(__name__)
 
 # Rows per read transaction: a long-held LMDB reader makes the file grow (300 overwrites of 100 KB: 100x).
 READ_BATCH = 4096
@@ -26,8 +29,12 @@ LITTLE_ENDIAN_FLOAT = np.dtype("<f4")
 class FeatureStore:
     """Caches encoder outputs, not normalised, across versions and releases."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, *, needs_room: bool = True) -> None:
+        self._store, self._needs_room = store, needs_room
+
+    def as_room_allows(self) -> FeatureStore:
+        """Returns the same cache, for which a full disk is no error: what finds no room is not kept."""
+        return FeatureStore(self._store, needs_room=False)
 
     def get(
         self, fingerprint: str, kind: str, content_ids: Sequence[str], dim: int
@@ -83,6 +90,7 @@ class FeatureStore:
 
         Raises:
             VectorError: Rows are not finite, or their number differs from the ids'.
+            StoreFull: The disk has no room.
         """
         rows = finite_rows(raw)
         if len(rows) != len(content_ids):
@@ -91,7 +99,13 @@ class FeatureStore:
             )
         if self._store.read_only:
             return 0
-        return self._store.put_many(_records(fingerprint, kind, content_ids, rows))
+        try:
+            return self._store.put_many(_records(fingerprint, kind, content_ids, rows))
+        except StoreFull as error:
+            if self._needs_room:
+                raise
+            logger.warning("%d features were not kept: %s", len(rows), error)
+            return 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class Calibration:
     """
 
     def __init__(self, workspace: Workspace) -> None:
-        self._catalog, self._features = workspace.catalog, workspace.features
+        self._catalog, self._features = workspace.catalog, workspace.features.as_room_allows()
         self._folder = workspace.home.captions
         self._known: OrderedDict[tuple[str, str], Gauges | None] = OrderedDict()
         self._turn = threading.RLock()

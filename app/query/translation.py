@@ -49,7 +49,7 @@ class Etas:
     """
 
     def __init__(self, catalog: Catalog, features: FeatureStore) -> None:
-        self._catalog, self._features = catalog, features
+        self._catalog, self._features = catalog, features.as_room_allows()
         self._known: OrderedDict[tuple[str, str], Eta] = OrderedDict()
         self._turn = threading.Lock()
 

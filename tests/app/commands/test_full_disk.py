@@ -17,7 +17,11 @@ from app.home.backup import write_backup
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, transfer, update_cycle
+from app.query.finder import Finder
+from app.query.question import Question
+from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
+from ingest.storage import Store
 from tests.app.small_home import PICTURES, copy_of, sample_chunk, small_home, taught_chunk
 from tests.forked_starts import COLD
 
@@ -46,9 +50,13 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def full(disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home on a disk without a byte to spare."""
     home = copy_of(small_home(tmp_path_factory), disk)
+    _fill(disk)
+    return home
+
+
+def _fill(disk: Path) -> None:
     page = os.sysconf("SC_PAGE_SIZE")
     _resize(disk, shutil.disk_usage(disk).used // page * page)
-    return home
 
 
 def _resize(place: Path, size: int) -> None:
@@ -62,7 +70,7 @@ def _run(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
 
 def test_a_home_on_a_full_disk_is_searched_and_goes_on_with_room(full: Path, tmp_path: Path) -> None:
     chunk = sample_chunk(tmp_path / "more.zip", first=PICTURES)
-    for words in (("search", "a red boat"), ("status",)):
+    for words in (("search", "a red boat"), ("search", "ein rotes Boot"), ("status",)):
         done = _run(*words, home=full)
         assert done.returncode == 0, done.stderr
         assert "Traceback" not in done.stderr
@@ -73,6 +81,20 @@ def test_a_home_on_a_full_disk_is_searched_and_goes_on_with_room(full: Path, tmp
     assert _run("search", "a red boat", home=full).returncode == 0
     _resize(full.parent, LARGE)
     assert _run("add", str(chunk), home=full).returncode == 0
+
+
+def test_a_release_that_nobody_asked_yet_answers_when_the_disk_has_filled(
+    disk: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """What its cosines mean is measured on captions, whose vectors are kept where they find room."""
+    home = copy_of(small_home(tmp_path_factory, pictures=200), disk)
+    shutil.rmtree(home / "vectors.lmdb")  # what adding them has read
+    Store.open(home / "vectors.lmdb").close()
+    with Workspace.open(load_settings(home=home)) as workspace:
+        snapshot, finder = Snapshot.load(workspace), Finder(workspace)
+        _fill(disk)
+        assert finder.find(snapshot, Question.of("a red boat", language="en")).hits[0].relevance
+        assert workspace.features.examine().rows == 0
 
 
 @pytest.mark.parametrize("size", [200_000, 2_000_000, 12_000_000])
