@@ -6,6 +6,7 @@ shelf already becomes another name of the one there (a hard link), so that it ta
 itself, and what is removed of one takes nothing from another.
 """
 
+import errno
 import filecmp
 import hashlib
 import json
@@ -69,7 +70,12 @@ class Shelf:
             self._share(staged)
             highest = max((sequence(name) for name in self.ids()), default=0)
             target = self.folder / f"{self.label[0]}{highest + 1}-{digest[:8]}"
-            publish_folder(self._files, staged, target, self.label)
+            try:
+                publish_folder(self._files, staged, target, self.label)
+            except OSError as error:
+                if error.errno not in {errno.EEXIST, errno.ENOTEMPTY}:
+                    raise
+                return self.publish(staged)  # another process was first
         return target.name
 
     def read(self, published_id: str) -> tuple[JsonObject, str]:

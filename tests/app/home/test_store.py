@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from app.desk.errors import (
@@ -51,6 +54,22 @@ def test_the_same_content_published_again_keeps_its_id(home: Home, store: Releas
     assert first == again
     assert other.startswith("v2-")
     assert list(home.staging.iterdir()) == []
+
+
+class SlowerFileSystem(UnsyncedFileSystem):
+    """Another process publishes the same a moment before."""
+
+    def rename(self, source: Path, target: Path) -> None:
+        if not target.exists():
+            shutil.copytree(source, target)
+        super().rename(source, target)
+
+
+def test_the_same_content_published_by_two_at_once_has_one_id(home: Home) -> None:
+    files = SlowerFileSystem()
+    generation = ReleaseStore(home, files).publish_generation(stage(home, "generation", "same", files))
+    assert [path.name for path in home.generations.iterdir()] == [generation]
+    assert not list(home.staging.iterdir())
 
 
 def test_a_rotten_published_folder_is_not_reused_for_the_same_content(
