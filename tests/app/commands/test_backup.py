@@ -96,7 +96,8 @@ class Busy:
         self._stopping.set()
         for thread in self._threads:
             thread.join()
-        assert not self._failed, self._failed
+        for error in self._failed:
+            raise error
 
     def wait(self, chunks: int) -> None:
         """Waits until so many more were taken in."""
