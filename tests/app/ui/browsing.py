@@ -41,18 +41,34 @@ def settle(page: Page) -> None:
     """Waits until Gradio has answered, and for a moment: what an answer shows may set off a further event."""
     silent = 0
     for _ in range(WAIT_MS // 100):
-        is_busy = page.locator("#results[aria-busy=true]").count() > 0  # the Search page asks without Gradio
-        silent = 0 if UNANSWERED or is_busy else silent + 1
+        silent = 0 if UNANSWERED or _is_searching(page) else silent + 1
         if silent == 3:
             return
         page.wait_for_timeout(100)
     raise AssertionError(f"still unanswered: {UNANSWERED}")
 
 
+def _is_searching(page: Page) -> bool:
+    """Whether the Search page, which asks without Gradio, has yet to show what it asked for.
+
+    Its script draws the list of pictures; before that has run, there is none.
+    """
+    if not page.locator("script[src='assets/search.js']").count():
+        return False
+    return not page.locator("#results[aria-busy=false]").count()
+
+
 def open_page(page: Page, url: str) -> None:
     """Opens a page and waits until it has asked for its menus and has them."""
     with page.expect_request(lambda request: is_event(request.url)):
         page.goto(url)
+    settle(page)
+
+
+def reopen(page: Page) -> None:
+    """Opens the page again where it is."""
+    with page.expect_request(lambda request: is_event(request.url)):
+        page.reload()
     settle(page)
 
 

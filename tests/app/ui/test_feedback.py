@@ -8,7 +8,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.server.served import Served
-from tests.app.ui.browsing import IN_A_BROWSER, NARROW_OR_WIDE, does_not_overflow, is_drawn, open_page, settle
+from tests.app.ui.browsing import (
+    IN_A_BROWSER,
+    NARROW_OR_WIDE,
+    does_not_overflow,
+    is_drawn,
+    open_page,
+    reopen,
+    settle,
+)
 from tests.app.ui.visible import is_seen
 
 pytestmark = IN_A_BROWSER
@@ -78,7 +86,7 @@ def test_a_person_leaves_a_pair_out_and_takes_the_others_in_as_a_held_chunk(
 def test_a_canary_is_taken_away(measured: Served, judging: Page) -> None:
     page, catalog = judging, measured.serving.workspace.catalog
     catalog.set_pin("<i>a canary</i>", "en", catalog.gallery_ids()[0])
-    page.reload()
+    reopen(page)
     page.get_by_role("tab", name="Feedback").click()
     settle(page)
     page.click("#canary-list button.label-wrap")

@@ -19,6 +19,7 @@ from tests.app.ui.browsing import (
     does_not_overflow,
     is_drawn,
     open_page,
+    reopen,
     settle,
 )
 
@@ -67,8 +68,7 @@ def test_a_search_has_an_address_that_shows_it_again(server: Served, page: Page)
     expect(page).to_have_url(re.compile("text=a"))
     settle(page)
     first = _shown(page)
-    page.reload()
-    settle(page)
+    reopen(page)
     assert _shown(page) == first
     assert _asked(page) == "a red boat"
     expect(page.locator("#filters")).to_contain_text("in use: 1")
@@ -291,7 +291,7 @@ def test_pictures_are_shown_larger_and_the_next_visit_remembers_it(server: Serve
     assert before is not None
     assert after is not None
     assert after["height"] > 1.3 * before["height"]
-    page.reload()
+    reopen(page)
     expect(page.locator("#size")).to_have_value("320")
 
 
