@@ -1,16 +1,18 @@
 """Tries Perennial's promises for hours, prints each with its figure, and writes docs/results/reliability.md.
 
-    python benchmarks/soak.py [--only PART] [--minutes M] [--quick]
+    python benchmarks/soak.py [--only PART] [--minutes M] [--quick] [--resume]
 
 `make soak` runs all of it. What fits into seconds runs in `make test` as well; here the same is done a thousand times,
 or with the real processes. A part that was left out keeps its line from the last time, as
-benchmarks/results/reliability.json has it.
+benchmarks/results/reliability.json has it. A run that was cut off goes on with --resume: parts that held at the same
+commit are not tried again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -87,15 +89,21 @@ def main() -> int:
     """Runs the parts that were asked for, writes the report, and says of each promise whether it holds."""
     arguments = _arguments()
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    commit = _commit()
+    resumed = arguments.resume and "changes" not in commit
     with tempfile.TemporaryDirectory() as folder:
         todo = parts(Path(folder), quick=arguments.quick, minutes=arguments.minutes)
         for name, measure in todo.items():
             if arguments.only and name not in arguments.only:
                 continue
+            before = kept.get(name, {})
+            if resumed and before.get("commit") == commit and before["holds"]:
+                continue
             print(time.strftime("%H:%M:%S", time.gmtime()), name, flush=True)
             kept[name] = asdict(measure()) | {
                 "date": time.strftime("%Y-%m-%d", time.gmtime()),
-                "machine": machine(1),
+                "machine": f"Commit {commit}, {machine(1)}",
+                "commit": commit,
             }
             if not arguments.quick:
                 KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
@@ -108,9 +116,20 @@ def main() -> int:
     return 0 if all(one["holds"] for one in shown.values()) else 1
 
 
+def _commit() -> str:
+    """Names the code that is tried, and says whether it differs from its commit."""
+    asked = ["git", "rev-parse", "--short=8", "HEAD"], ["git", "status", "--porcelain", "--", "*.py"]
+    head, differs = (
+        subprocess.run(one, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        for one in asked
+    )
+    return f"{head} with changes" if differs else head
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--only", action="append")
+    parser.add_argument("--resume", action="store_true", help="what held at this commit is not tried again")
     parser.add_argument("--quick", action="store_true", help="small sizes, no report")
     parser.add_argument(
         "--minutes",
