@@ -31,12 +31,14 @@ WORKERS := $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); ec
 RUN_TESTS := OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --numprocesses $(WORKERS) \
 	--dist loadfile --no-loadscope-reorder
 
+# mypy takes a minute of one core: it looks beside the tests, and what it says comes after theirs.
 test: .venv/test-installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(RUN_TESTS) -rfEs $(PYTEST)
+	@mkdir -p build; $(BIN)/mypy > build/mypy.txt 2>&1 & typed=$$!; \
+	$(RUN_TESTS) -rfEs $(PYTEST); tested=$$?; \
+	wait $$typed || tested=$$?; cat build/mypy.txt; exit $$tested
 
 # The inner loop: mypy reads again what changed alone, and the tests are those of `tests/quick.py`.
 quick: .venv/test-installed
