@@ -49,13 +49,12 @@ def settle(page: Page) -> None:
 
 
 def _is_searching(page: Page) -> bool:
-    """Whether the Search page, which asks without Gradio, has yet to show what it asked for.
+    """Whether the Search tab, which asks without Gradio, has yet to show what it asked for.
 
-    Its script draws the list of pictures; before that has run, there is none.
+    Its script draws the list of pictures where Gradio has made room for it; before that has run, there is none.
     """
-    if not page.locator("script[src='assets/search.js']").count():
-        return False
-    return not page.locator("#results[aria-busy=false]").count()
+    room = page.locator("#pictures-here").count()
+    return bool(room) and not page.locator("#results[aria-busy=false]").count()
 
 
 def open_page(page: Page, url: str) -> None:
