@@ -145,7 +145,8 @@ def wait(settings: Settings, job_id: str, stopping: threading.Event) -> JobRecor
 def resume(settings: Settings, job_id: str) -> JobRecord:
     """Queues a job again that was interrupted, cancelled or failed; it goes on from its last checkpoint.
 
-    One that is at work already is returned as it is.
+    One that waits or is at work already is returned as it is. A worker outlives the end of its job by a moment, in
+    which it copies the catalog.
 
     Raises:
         UsageProblem: It has ended well.
@@ -154,7 +155,7 @@ def resume(settings: Settings, job_id: str) -> JobRecord:
     """
     with _catalog(settings) as (home, catalog):
         job = catalog.job(job_id)
-        if is_alive(home, job.id):
+        if job.state == "queued" or (job.state == "running" and is_alive(home, job.id)):
             return job
         if job.state not in (*RESUMABLE, "running"):
             raise UsageProblem(
@@ -167,7 +168,7 @@ def resume(settings: Settings, job_id: str) -> JobRecord:
             )
         if job.kind in TEACHING:
             _refuse_second_update(home, catalog, besides=job.id)
-        catalog.update_job(job.id, state="queued", error=None, finished=None)
+        catalog.update_job(job.id, only_from=job.state, state="queued", error=None, finished=None)
         return catalog.job(job.id)
 
 

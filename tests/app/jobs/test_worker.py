@@ -189,6 +189,25 @@ def test_resume_refuses_what_has_ended_well(settings: Settings) -> None:
         worker.resume(settings, "j99")
 
 
+def test_a_job_that_has_ended_is_resumed_or_refused_while_its_worker_lives_on_for_a_moment(
+    settings: Settings,
+) -> None:
+    job = update_job(settings)
+    home = Home(settings.home)
+    held = worker.lock_file(home, job.id)
+    held.parent.mkdir(exist_ok=True)
+    with Catalog.open(home.catalog) as catalog, lock.hold(held, "its worker"):
+        catalog.update_job(job.id, state="succeeded")
+        with pytest.raises(UsageProblem, match="has ended"):
+            worker.resume(settings, job.id)
+        catalog.update_job(job.id, state="failed", error="It was unlucky.")
+        again = worker.resume(settings, job.id)
+        assert (again.state, again.error) == ("queued", None)
+        assert worker.resume(settings, job.id) == again
+        catalog.update_job(job.id, state="running")
+        assert worker.resume(settings, job.id).state == "running"
+
+
 def test_cancel_ends_the_worker_and_resume_queues_the_job_again(settings: Settings, cold: None) -> None:
     job = update_job(settings)
     worker.spawn(settings, job.id)
