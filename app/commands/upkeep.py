@@ -202,6 +202,7 @@ def backup(
         done,
         f"{done.path} holds everything; {done.release} is live in it. {size(done.bytes)}, of which "
         f"{size(done.new_bytes)} are new.",
+        *([_passed_over(done.passed_over)] if done.passed_over else []),
         *(lost if done.damaged else []),
         *([f"The password file is not in it: {settings.password_file}"] if settings.password_file else []),
         f"There: `perennial restore {done.path.name} --sha256 {done.sha256} --home NEW`",
@@ -233,9 +234,14 @@ def restore(
         is_json,
         done,
         f"{done.home} is as the home was at {done.written}; {done.release} is live ({size(done.bytes)}).",
+        *([_passed_over(done.passed_over)] if done.passed_over else []),
         *([jobs] if done.ended_jobs else []),
         f"Next: `perennial doctor{home_option(done.home)}`, then `perennial serve{home_option(done.home)}`.",
     )
+
+
+def _passed_over(why: str) -> str:
+    return f"What went live last is damaged there: {why} `perennial repair` mends the home, where it can be mended."
 
 
 def replay(release: ReleaseArgument, home: HomeOption = None, is_json: JsonOption = False) -> None:

@@ -12,7 +12,9 @@ one is whole. Nobody is kept waiting, and still everything in it belongs togethe
 
 What an earlier backup in the same place has is not written again: files whose names come from their content get a
 second name, and of pictures and features a pack holds those that no earlier one has. A pack of which something was
-removed since is not taken over: what was removed for good is in no later backup.
+removed since is not taken over: what was removed for good is in no later backup. Nor is a file that was damaged then.
+
+A damaged release is written as it is. What is live in a backup is the newest release whose every byte is as published.
 
 Left out is what is made again (indexes of captions, the catalog's copy), what belongs to one machine (the password
 file, locks, logs), and work that was not done: checkpoints of updates, and candidates that no release names.
@@ -47,6 +49,8 @@ from app.home.enough import require_room
 from app.home.folder import Home
 from app.home.package import sealed, unsealed
 from app.home.packs import keys_of, write_pack
+from app.home.published import MANIFEST as PUBLISHED
+from app.home.published import listed_files
 from app.home.settings import SETTINGS_FILE, settings_file
 from app.home.store import ReleaseStore
 from ingest.catalog import Catalog
@@ -93,6 +97,7 @@ class BackupWritten:
 
     path: Path  # the backup's folder
     release: str  # what is live in it
+    passed_over: str  # why what went live after it is not; empty where nothing did
     bytes: int  # of all its files
     new_bytes: int  # of those that no earlier backup in the same place has
     damaged: int  # records of pictures and features that could not be read, and are not in it
@@ -105,7 +110,7 @@ def write_backup(home: Home, to: Path, tell: Tell) -> BackupWritten:
     Raises:
         UsageProblem: the place is in the home, or the folder above it is not there.
         UpdateRunning: another backup is being written there.
-        HomeDamaged: the catalog is damaged, or a file has gone; `doctor` says more.
+        HomeDamaged: the catalog is damaged, no release is whole, or a file has gone; `doctor` says more.
         NoSpace: the disk is full. Of what was begun nothing stays.
     """
     home.require_stores()
@@ -159,6 +164,9 @@ class _Writing:
     new_bytes: int = 0
     damaged: int = 0
     _twins: dict[tuple[int, int], str] = field(default_factory=dict)
+    _said: dict[tuple[str, str], dict[str, str | None]] = field(
+        default_factory=dict
+    )  # sha256 by published file
 
     def written(self) -> BackupWritten:
         self.before = newest(self.to)
@@ -204,7 +212,13 @@ class _Writing:
         return needed
 
     def _published(self) -> BackupWritten:
-        live = ReleaseStore(Home(self.pinned)).standing().commit
+        standing = ReleaseStore(Home(self.pinned)).read_through()
+        live = standing.commit
+        if live is None and standing.skipped:
+            raise HomeDamaged(
+                f"No release of the home is whole ({standing.skipped[0].why}) `perennial repair` first; nothing was "
+                "written."
+            )
         facts = {
             "format": FORMAT,
             "program": metadata.version(DISTRIBUTION),
@@ -218,7 +232,13 @@ class _Writing:
         backup = Backup(self.to / _name(self.to), facts, hashlib.sha256(data).hexdigest())
         publish_folder(FileSystem(), self.part, backup.folder, "backup")
         return BackupWritten(
-            backup.folder, str(facts["release"]), backup.bytes, self.new_bytes, self.damaged, backup.sha256
+            backup.folder,
+            str(facts["release"]),
+            standing.skipped[0].why if standing.skipped else "",
+            backup.bytes,
+            self.new_bytes,
+            self.damaged,
+            backup.sha256,
         )
 
     def _pin(self) -> None:
@@ -325,7 +345,8 @@ class _Writing:
 
     def _add(self, source: Path, name: str) -> None:
         """Copies a file that never changes, or gives it a second name where that is possible."""
-        if name.startswith(_NAMED_BY_CONTENT) and self._take_over(name, source.stat().st_size):
+        is_known = name.startswith(_NAMED_BY_CONTENT) and self._was_sound(name)
+        if is_known and self._take_over(name, source.stat().st_size):
             return
         target = self.part / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -337,6 +358,22 @@ class _Writing:
         if name == SETTINGS_FILE or not _is_linked(source, target):
             shutil.copyfile(source, target)
         self._enter(name, target)
+
+    def _was_sound(self, name: str) -> bool:
+        """Whether the backup before has a published file as its folder's manifest says, or as its id does."""
+        known = self.before.files.get(name) if self.before else None
+        if known is None:
+            return False
+        shelf, folder, file = name.split("/")
+        if file == PUBLISHED:
+            return str(known["sha256"]).startswith(folder.rpartition("-")[2])
+        if (shelf, folder) not in self._said:
+            try:
+                manifest = json.loads((self.pinned / shelf / folder / PUBLISHED).read_bytes())
+            except ValueError:  # it is the manifest that is damaged
+                manifest = {}
+            self._said[shelf, folder] = {one: digest for one, _, digest in listed_files(manifest)}
+        return str(known["sha256"]) == self._said[shelf, folder].get(file)
 
     def _take_over(self, name: str, size: int | None = None) -> bool:
         """Gives a file of the backup before a second name; says whether there is one of this size."""

@@ -112,7 +112,7 @@ class Shelf:
         manifest, found = self.read(published_id)
         if found != sha256:
             raise ReleaseDamaged(f"The manifest of {self.label} {published_id} was replaced.")
-        for name, size, digest in _listed_files(manifest):
+        for name, size, digest in listed_files(manifest):
             if leave_out is not None and name.startswith(leave_out):
                 continue
             path = self.folder / published_id / name
@@ -135,7 +135,7 @@ class Shelf:
         """Gives the files of a staged folder that are on the shelf, byte by byte, the place of those."""
         held = {facts: path for name in self.ids() for facts, path in self._files_of(name)}
         fault(f"{self.label}:share")
-        for name, size, digest in _listed_files(_json_object((staged / MANIFEST).read_bytes(), staged.name)):
+        for name, size, digest in listed_files(_json_object((staged / MANIFEST).read_bytes(), staged.name)):
             twin = held.get((size, digest))
             try:
                 # What is on the shelf may have rotted since; then this copy is the sound one, and stays.
@@ -157,7 +157,7 @@ class Shelf:
             manifest, _ = self.read(published_id)
         except ReleaseDamaged:
             return
-        for name, size, digest in _listed_files(manifest):
+        for name, size, digest in listed_files(manifest):
             if digest is not None:
                 yield (size, digest), self.folder / published_id / name
 
@@ -188,7 +188,7 @@ def _json_object(data: bytes, what: str) -> JsonObject:
     return parsed
 
 
-def _listed_files(manifest: JsonObject) -> Iterator[tuple[str, int | None, str | None]]:
+def listed_files(manifest: JsonObject) -> Iterator[tuple[str, int | None, str | None]]:
     """Name, size and sha256 of the files in a manifest, written as objects or as bare checksums."""
     files = manifest.get("files")
     if not isinstance(files, dict):

@@ -55,6 +55,7 @@ def add_chunk(
         NoRelease: the home has no live release to add pictures to.
     """
     _, live = going_live.live_but_for_its_index(workspace)
+    going_live.require_newest(workspace, live.id, with_index=False)
     made_again = ""
     index = gallery.sound(workspace, live.generation)
     if index is None or index.lost:
@@ -141,19 +142,23 @@ class _Sooner:
 
 
 def extend_gallery(
-    workspace: Workspace, *, why: str, by: str, progress: Tell = say_nothing
+    workspace: Workspace, *, why: str, by: str, progress: Tell = say_nothing, in_place: bool = False
 ) -> tuple[CommitRecord | None, int]:
     """Makes pictures that search does not know yet searchable: a new generation, the same version.
 
-    The commit is None when search knows all pictures already; beside it, how many pictures were embedded.
+    The commit is None when search knows all pictures already; beside it, how many pictures were embedded. Only who is
+    asked to mend lets a release before take the place of a damaged one (`in_place`).
 
     Raises:
         NoRelease: nothing is live.
+        ReleaseDamaged: what went live last cannot be served.
         ParentMoved: other releases kept going live meanwhile.
     """
     embedded_images = 0
     for _ in range(ATTEMPTS):
         parent, record = going_live.live_but_for_its_index(workspace)
+        if not in_place:
+            going_live.require_newest(workspace, record.id, with_index=False)
         encoder = workspace.open_searcher(record.version)
         progress(Stage("embed", phrase("making the pictures searchable")))
         previous = gallery.sound(workspace, record.generation, progress)

@@ -5,7 +5,7 @@ Each changes one small file at most, so search follows in seconds; none needs th
 
 from collections.abc import Collection
 
-from app.desk.errors import NoRelease, NothingBefore, UsageProblem
+from app.desk.errors import NoRelease, NothingBefore, ReleaseDamaged, UsageProblem
 from app.home.commits import CommitRecord, now
 from app.home.foreign import ORIGIN
 from app.home.store import ReleaseRecord
@@ -18,6 +18,7 @@ from app.learning.untaught import known_to
 from app.learning.yardstick import ALL_VIEWS, Yardstick
 from index.errors import GenerationDamaged
 from ingest.sentence import phrase
+from model_updates.errors import VersionDamaged
 from model_updates.evaluation import View
 from model_updates.gate.report import points
 from model_updates.measurement import Results, measure_views
@@ -137,6 +138,32 @@ def live_but_for_its_index(workspace: Workspace) -> tuple[int | None, ReleaseRec
         raise NoRelease("Nothing is live.")
     live = workspace.releases.standing().commit
     return live.number if live else None, workspace.releases.release(last.release)
+
+
+def require_newest(workspace: Workspace, release: str, *, with_index: bool = True) -> None:
+    """Refuses to build on a release that answers in the place of a newer, damaged one, or is damaged itself.
+
+    What goes live after both would take the place of the newer one, and what that had learned would be gone unsaid. A
+    damaged index counts where it is `with_index`; else it is made again of what is kept.
+
+    Raises:
+        ReleaseDamaged: the sentence says what is damaged; it is marked.
+    """
+    record = workspace.releases.release(release)
+    try:
+        workspace.open_searcher(record.version)
+    except VersionDamaged:
+        if not workspace.releases.find_damage(record):
+            raise
+    skipped = workspace.releases.standing(with_index=with_index).skipped
+    if skipped:
+        raise ReleaseDamaged(
+            phrase(
+                "What went live last cannot be served: {why} Nothing is built on the release before it: run `perennial "
+                "repair`, then this again.",
+                why=skipped[0].why,
+            )
+        )
 
 
 def before(workspace: Workspace, live: CommitRecord) -> str | None:

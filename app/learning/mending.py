@@ -95,7 +95,7 @@ def mend(workspace: Workspace, *, by: str, told: str = "", progress: Tell = say_
     embedded = 0
     if skipped and not (_made_whole(workspace, progress) and not _standing(workspace).skipped):
         why = f"commit {skipped[0].number} is damaged"
-        _, embedded = extend_gallery(workspace, why=why, by=by, progress=progress)
+        _, embedded = extend_gallery(workspace, why=why, by=by, progress=progress, in_place=True)
         standing = workspace.releases.standing()
         if standing.skipped and standing.commit is not None:  # it has all pictures already
             commit = standing.commit
@@ -120,11 +120,7 @@ def _standing(workspace: Workspace) -> Standing:
             sound = record.id
             for name in (record.id, record.version, record.generation):
                 releases.damage.forget(name)
-    while True:
-        standing = releases.standing()
-        live = standing.commit
-        if live is None or live.release == sound or not releases.find_damage(releases.release(live.release)):
-            return standing
+    return releases.read_through(sound)
 
 
 def _lost_files(workspace: Workspace) -> tuple[str, list[str]]:

@@ -46,9 +46,11 @@ def plan(workspace: Workspace, chunk: str, *, by: str) -> Plan:
 
     Raises:
         UsageProblem: what is live has not learned from it, or a release before it cannot be read.
+        ReleaseDamaged: what went live last cannot be served.
     """
     record = workspace.catalog.chunk(chunk)
     live = going_live.live_release(workspace)[1]
+    going_live.require_newest(workspace, live.id)
     if record.id not in live.manifest.chunks:
         raise UsageProblem(
             f"{live.id}, which is live, has not learned from chunk {record.id}, so there is nothing to rebuild. "

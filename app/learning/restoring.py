@@ -31,7 +31,7 @@ from app.home.folder import FORMAT as HOME_FORMAT
 from app.home.folder import Home
 from app.home.packs import records_of
 from app.home.settings import Settings
-from app.home.store import ReleaseStore
+from app.home.store import ReleaseStore, Standing
 from app.learning.apart import try_release
 from app.learning.outcomes import Tell
 from ingest.catalog import Catalog
@@ -59,6 +59,7 @@ class Restored:
     backup: Path  # the folder that it was made of
     written: str  # when that was written, ISO 8601, UTC
     release: str  # what is live
+    passed_over: str  # why what went live after it is not; empty where nothing did
     bytes: int  # of all files of the backup
     ended_jobs: tuple[str, ...]  # ids of jobs that had not ended and do not go on
 
@@ -88,14 +89,19 @@ def restore(settings: Settings, source: Path, *, sha256: str | None, tell: Tell)
     try:
         with explaining_full_disk(target.parent, "restoring a home"):
             ended = _Restoring(backup, staged, tell).made()
-            _try(settings, staged, backup)
+            standing = _tried(settings, staged, backup)
             publish_folder(FileSystem(), staged, target, "restore")
     except BaseException:
         shutil.rmtree(staged, ignore_errors=True)
         raise
-    said = backup.facts
     return Restored(
-        settings.home, backup.folder, str(said.get("written"))[:40], str(said["release"]), backup.bytes, ended
+        settings.home,
+        backup.folder,
+        str(backup.facts.get("written"))[:40],
+        standing.commit.release if standing.commit else "",
+        standing.skipped[0].why if standing.skipped else "",
+        backup.bytes,
+        ended,
     )
 
 
@@ -125,16 +131,19 @@ def _require_plain(backup: Backup, sha256: str | None) -> None:
         raise _refused(backup, f"it has no {missing[0]}")
 
 
-def _try(settings: Settings, staged: Path, backup: Backup) -> None:
-    """Loads what would be live as a server does, in a process apart."""
+def _tried(settings: Settings, staged: Path, backup: Backup) -> Standing:
+    """Loads what would be live as a server does, in a process apart: of damaged releases, the one before them."""
     home = Home(staged)
-    live = ReleaseStore(home).current()
-    if live is None or live.release != backup.facts.get("release"):
+    releases = ReleaseStore(home)
+    standing = releases.read_through()
+    live = standing.commit or releases.current()
+    if live is None or (not standing.skipped and live.release != backup.facts.get("release")):
         raise _refused(backup, "another release would be live than it says")
-    record = ReleaseStore(home).verify_release(live.release)
+    record = releases.release(live.release)
     folders = (home.versions / record.version, home.generations / record.generation)
     size = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
     try_release(settings.model_copy(update={"home": staged}), live.release, size)
+    return standing
 
 
 class _Restoring:

@@ -45,6 +45,7 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
     Raises:
         UpdateRunning: another update holds the lock.
         NoSpace: the disk has less room than the update may need.
+        ReleaseDamaged: what went live last cannot be served.
         UnknownChunk, UnknownStrategy, BadStrategyOption, NothingToLearn, ForeignTokenizer, TrainingDiverged: nothing
             changed.
     """
@@ -53,6 +54,7 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
         taught: _Taught | None = None
         for _ in range(2 * ATTEMPTS):
             live, record = going_live.live_release(workspace)
+            going_live.require_newest(workspace, record.id)
             if taught is None or taught.lesson.parent.version != record.version:
                 if taught is not None:  # what went live may know what the candidate does not
                     message = phrase("another version went live meanwhile; teaching that one instead")

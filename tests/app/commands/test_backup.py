@@ -35,6 +35,7 @@ from ingest.catalog import Catalog
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES
 from tests.app.commands.running import document, run
+from tests.app.doctor.test_damage_at_start import make_other_release, taught_weights
 from tests.app.home.test_catalog_copy import rot
 from tests.app.small_home import sample_chunk
 
@@ -272,6 +273,31 @@ def test_a_backup_that_is_not_what_was_written_makes_no_home(copy: Path, tmp_pat
     assert "unexpected" not in done.output
     assert not home.parent.exists() or not list(home.parent.iterdir())
     assert not (tmp_path / "x").exists()
+
+
+def test_a_backup_of_a_damaged_home_is_restored_with_its_newest_whole_release(
+    home: Path, tmp_path: Path
+) -> None:
+    make_other_release(load_settings(home=home))
+    damaged = taught_weights(home)
+    sound = damaged.read_bytes()
+    flip(damaged)
+    first = backup(home, tmp_path / "backups")
+    made = document("restore", first["path"], home=tmp_path / "made")
+    for told in (first, made):
+        assert told["release"].startswith("r2-"), told
+        assert damaged.name in told["passed_over"]
+    assert "`perennial repair` mends it" in run("search", "a red boat", home=tmp_path / "made").output
+    # What was damaged in a backup is not taken over from there once the home is mended.
+    damaged.write_bytes(sound)
+    second = backup(home, tmp_path / "backups")
+    made = document("restore", second["path"], home=tmp_path / "again")
+    assert (made["release"][:3], second["passed_over"], made["passed_over"]) == ("r3-", "", "")
+    for weights_of_a_version in home.glob("versions/*/weights-*"):
+        flip(weights_of_a_version)
+    refused = run("backup", tmp_path / "backups", home=home)
+    assert (refused.exit_code, "`perennial repair` first" in " ".join(refused.output.split())) == (1, True)
+    assert len(list((tmp_path / "backups").glob("perennial-*"))) == 2
 
 
 def test_a_backup_is_the_one_that_was_written_where_its_sha256_is_told(written: Path, tmp_path: Path) -> None:

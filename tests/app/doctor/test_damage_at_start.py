@@ -19,10 +19,11 @@ import torch
 from typer.testing import CliRunner
 
 from app.commands.cli import app
-from app.desk.errors import NoRelease
+from app.desk.errors import NoRelease, ReleaseDamaged
+from app.desk.jobs import UpdateRequest
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live
+from app.learning import adding, going_live, removal, update_cycle
 from app.learning.mending import mend, plan
 from app.local.at_home import AtHome
 from app.query.finder import Finder
@@ -166,13 +167,18 @@ def test_graphs_that_rot_without_a_trace_are_made_again_while_the_release_answer
 @pytest.fixture
 def rotten(settings: Settings) -> Settings:
     """The same, with a flipped byte in weights that the live version alone has."""
-    first, live = (
-        json.loads(path.read_text()) for path in sorted(settings.home.glob("versions/*/manifest.json"))
-    )
-    known = [said["sha256"] for said in first["files"].values()]
-    taught = {name for name, said in live["files"].items() if said["sha256"] not in known}
-    flip(next(path for path in own_files(settings) if path.name in taught and "weights" in path.name), -5)
+    flip(taught_weights(settings.home), -5)
     return settings
+
+
+def taught_weights(home: Path) -> Path:
+    """Returns weights that the newer one of a home's two versions alone has."""
+    first, live = sorted(home.glob("versions/*/manifest.json"))
+    known = [said["sha256"] for said in json.loads(first.read_text())["files"].values()]
+    files = json.loads(live.read_text())["files"]
+    return live.with_name(
+        next(name for name, said in files.items() if "weights" in name and said["sha256"] not in known)
+    )
 
 
 def test_a_server_says_that_it_steps_down_everywhere(rotten: Settings) -> None:
@@ -253,6 +259,29 @@ def test_where_weights_are_lost_the_release_before_goes_live_with_all_pictures(r
     again = answers_with(rotten)
     assert (again.skipped, again.release.version) == ((), newest.release.version)
     assert len(again.generation) == 40
+
+
+@pytest.mark.parametrize("is_noticed", [False, True])
+def test_nothing_is_built_on_a_release_that_answers_in_the_place_of_a_damaged_one(
+    rotten: Settings, tmp_path: Path, is_noticed: bool
+) -> None:
+    if is_noticed:
+        assert answers_with(rotten).skipped
+    upload = sample_chunk(tmp_path / "x.zip", pictures=4, first=3)
+    with Workspace.open(rotten) as workspace:
+        commits, chunks = workspace.releases.history(), workspace.catalog.chunks()
+        known = chunks[-1].id
+        with pytest.raises(ReleaseDamaged, match="run `perennial repair`, then this again"):
+            adding.add_chunk(workspace, upload, IntakeOptions(), by="test")
+        with pytest.raises(ReleaseDamaged, match="run `perennial repair`, then this again"):
+            update_cycle.update(
+                workspace, UpdateRequest(known, by="test"), scratch=tmp_path, progress=lambda _: None
+            )
+        with pytest.raises(ReleaseDamaged, match="run `perennial repair`, then this again"):
+            removal.plan(workspace, known, by="test")
+        assert (workspace.releases.history(), workspace.catalog.chunks()) == (commits, chunks)
+        mend(workspace, by="test")
+        assert adding.add_chunk(workspace, upload, IntakeOptions(), by="test").commit
 
 
 def test_where_the_manifest_of_weights_is_lost_it_is_mended_like_any_other_damage(settings: Settings) -> None:
