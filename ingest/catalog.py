@@ -7,9 +7,9 @@ which are harmless and are reused when the chunk comes again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, delete, distinct, func, select, update
 from sqlalchemy.dialects.sqlite import insert as upsert
@@ -17,7 +17,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from ingest.aside import AsideTable
 from ingest.asked import AskedTable
 from ingest.caption_search import containing, like
-from ingest.errors import CatalogDamaged
+from ingest.errors import CatalogDamaged, CatalogFull, MayNotWrite
 from ingest.facets import FacetQueries
 from ingest.feedback import FeedbackTable
 from ingest.findings import Finding
@@ -35,6 +35,16 @@ from ingest.sources import SourceTable, sources
 from ingest.standing import Standing, set_standing
 from ingest.tables import grouped
 from ingest.withheld import WithheldTable, forget_pictures
+
+Thing = TypeVar("Thing")
+
+
+def if_only_for_reading(opened: Callable[..., Thing]) -> Thing:
+    """Opens for reading alone where nothing can be written: what is there can be searched all the same."""
+    try:
+        return opened()
+    except (CatalogFull, MayNotWrite):
+        return opened(read_only=True)
 
 
 class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecording):

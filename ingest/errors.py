@@ -10,6 +10,7 @@ IngestError
 ├── BadUpload              the whole upload is refused and nothing is stored
 │   └── NoValidPair        it could be read, but nothing in it can be used
 ├── DecoderBusy            others' pictures are decoded for so long that this one is not waited for
+├── MayNotWrite            catalog or store may only be read by who asks, or by anybody
 ├── UnknownImage           (also a KeyError)
 ├── CatalogError
 │   ├── CatalogMissing     opened read-only before it was made
@@ -27,6 +28,10 @@ IngestError
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from ingest.sentence import phrase
+
 
 class IngestError(Exception):
     """Base of every error that ingest raises on purpose; its text is a sentence for the user."""
@@ -34,6 +39,19 @@ class IngestError(Exception):
     def __str__(self) -> str:
         # KeyError would show the repr of the message, quotes included.
         return str(self.args[0]) if self.args else ""
+
+
+class MayNotWrite(IngestError):
+    """The catalog or a store belongs to another user, or lies on a disk that may only be read; nothing is damaged."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            phrase(
+                "{file} may not be written here: it belongs to another user, or its disk may only be read. Nothing is "
+                "damaged, and nothing was changed. Run this as the user whom the home belongs to.",
+                file=path,
+            )
+        )
 
 
 class UnknownLanguage(IngestError):

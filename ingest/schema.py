@@ -1,6 +1,7 @@
 """The catalog's tables of images, captions, chunks, jobs and pins in SQLite, and how a connection to it is set up."""
 
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +11,14 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
-from ingest.errors import CatalogDamaged, CatalogError, CatalogFull, CatalogMissing, CatalogTooNew
+from ingest.errors import (
+    CatalogDamaged,
+    CatalogError,
+    CatalogFull,
+    CatalogMissing,
+    CatalogTooNew,
+    MayNotWrite,
+)
 from ingest.migration import copy_before, migrate
 from ingest.sentence import phrase
 from ingest.tables import Said, as_json, metadata, of_json
@@ -148,6 +156,7 @@ def open_engine(path: Path, *, read_only: bool) -> sa.Engine:
         CatalogMissing: `read_only` and there is no file, or it holds no tables yet.
         CatalogTooNew: written by a newer release.
         CatalogFull: the disk has no room for what SQLite writes beside the file.
+        MayNotWrite: it may only be read.
         CatalogError: the file is not a catalog.
     """
     if read_only and not path.exists():
@@ -180,6 +189,8 @@ def open_engine(path: Path, *, read_only: bool) -> sa.Engine:
                     file=path,
                 )
             ) from error
+        if _may_only_be_read(cause, path):
+            raise MayNotWrite(path) from error
         raise CatalogError(
             f"{path} cannot be opened as a catalog ({cause}). Restore it from a backup."
         ) from error
@@ -192,8 +203,8 @@ def open_engine(path: Path, *, read_only: bool) -> sa.Engine:
 def _connected(path: Path, *, read_only: bool) -> sqlite3.Connection:
     """Connects to the file.
 
-    On a full disk SQLite cannot make the file that its processes share. Then nobody else has the catalog open, and one
-    without a journal can be read as it lies.
+    On a disk that is full or may only be read SQLite cannot make the file that its processes share. Then nobody else
+    has the catalog open, and one without a journal can be read as it lies.
     """
     uri, beside = path.resolve().as_uri(), path.with_name(f"{path.name}-wal")
     seconds = BUSY_MILLISECONDS / 1000
@@ -203,12 +214,21 @@ def _connected(path: Path, *, read_only: bool) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA user_version").fetchone()
     except sqlite3.OperationalError as error:
-        is_full = getattr(error, "sqlite_errorcode", 0) in _NO_ROOM
-        if not (is_full and read_only) or (beside.exists() and beside.stat().st_size):
+        is_stuck = getattr(error, "sqlite_errorcode", 0) in _NO_ROOM or _may_only_be_read(error, path)
+        if not (is_stuck and read_only) or (beside.exists() and beside.stat().st_size):
             return connection  # whoever reads next is told
         connection.close()
         connection = sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, check_same_thread=False)
     return connection
+
+
+def _may_only_be_read(error: BaseException, path: Path) -> bool:
+    """Whether SQLite failed because it may not write the file, or beside it."""
+    is_refused = getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+    )
+    return is_refused and not all(os.access(one, os.W_OK) for one in (path, path.parent))
 
 
 @contextmanager
@@ -227,6 +247,11 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
             raise CatalogFull(
                 f"Writing to the catalog failed ({error.orig}); nothing was recorded. "
                 "Free some disk space and try again."
+            ) from error
+        if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY:
+            raise CatalogError(
+                "Nothing was recorded: the catalog could only be opened for reading, because its disk is full or may "
+                "not be written. Free some space, or run this as the user whom the home belongs to."
             ) from error
         raise CatalogError(
             f"The catalog could not be written ({error.orig}); nothing was recorded."

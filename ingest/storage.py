@@ -22,7 +22,7 @@ from typing import TypeVar
 
 import lmdb
 
-from ingest.errors import StoreDamaged, StoreError, StoreFull, StoreMissing, StoreMisuse
+from ingest.errors import MayNotWrite, StoreDamaged, StoreError, StoreFull, StoreMissing, StoreMisuse
 
 __all__ = ["Store", "StoreDamaged", "StoreError", "StoreFull", "StoreMissing", "StoreMisuse"]
 
@@ -145,6 +145,7 @@ class Store:
             StoreMissing: `read_only` and there is no store.
             StoreDamaged: the file is shorter than its newest commit, or not a store.
             StoreMisuse: already open in another mode, or inherited through fork.
+            MayNotWrite: it may only be read.
         """
         path = path.resolve()
         with _open_lock:
@@ -353,7 +354,7 @@ class Store:
                 except (lmdb.Error, OSError) as error:
                     raise self._translated(error) from error
 
-    def _translated(self, error: lmdb.Error | OSError) -> StoreError:
+    def _translated(self, error: lmdb.Error | OSError) -> StoreError | MayNotWrite:
         text = str(error)
         number = getattr(error, "errno", None)
         full = isinstance(error, lmdb.DiskError) or number in (errno.ENOSPC, errno.EDQUOT)
@@ -367,6 +368,8 @@ class Store:
         damaged = (lmdb.CorruptedError, lmdb.InvalidError, lmdb.PageNotFoundError, lmdb.PanicError)
         if isinstance(error, (*damaged, lmdb.VersionMismatchError)):
             return StoreDamaged(f"{self.path} cannot be read as a store ({text}). Restore it from a backup.")
+        if "Permission denied" in text or "Read-only file system" in text:
+            return MayNotWrite(self.path)
         return StoreError(f"{self.path}: {text}")
 
 

@@ -15,6 +15,7 @@ from safetensors.torch import save_file
 from model_updates.encoder import Encoder
 from model_updates.errors import NotPlain
 from model_updates.inserts import Router
+from model_updates.shards import saying_what_the_disk_said
 from model_updates.towers import CLIP_ROWS
 from model_updates.vocabulary import SHARED
 
@@ -55,5 +56,6 @@ def write_open_clip_folder(encoder: Encoder, folder: Path) -> None:
         "preprocess_cfg": asdict(encoder.preprocessing),
     }
     state = {name: value.detach().cpu().contiguous() for name, value in encoder.model.state_dict().items()}
-    save_file(state, folder / WEIGHTS)
+    with saying_what_the_disk_said():
+        save_file(state, folder / WEIGHTS)
     (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")

@@ -5,13 +5,17 @@ part of a model (the first word of their names) lie together in files of up to `
 by rows: a token table that grew at its end differs in its last file.
 """
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from model_updates.kept_tensors import ROW, KeptTensors
@@ -25,8 +29,23 @@ def write_shards(tensors: Mapping[str, NDArray[Any]], folder: Path, stem: str) -
     for part, shards in groupby(_cut(tensors), key=lambda shard: _part(next(iter(shard)))):
         for number, shard in enumerate(shards):
             names.append(f"{stem}-{part}-{number:03}.safetensors")
-            save_file({key: np.asarray(value, order="C") for key, value in shard.items()}, folder / names[-1])
+            with saying_what_the_disk_said():
+                save_file(
+                    {key: np.asarray(value, order="C") for key, value in shard.items()}, folder / names[-1]
+                )
     return names
+
+
+@contextmanager
+def saying_what_the_disk_said() -> Iterator[None]:
+    """Turns what safetensors raises of the operating system in words alone, as of a full disk, into an `OSError`."""
+    try:
+        yield
+    except SafetensorError as error:
+        said = re.search(r"\(os error (\d+)\)", str(error))
+        if said is None:
+            raise
+        raise OSError(int(said[1]), os.strerror(int(said[1]))) from error
 
 
 def read_shards(files: Iterable[Path]) -> dict[str, NDArray[Any]]:

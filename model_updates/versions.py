@@ -40,7 +40,7 @@ from model_updates.parts.kinds import KINDS
 from model_updates.portable_writer import write_portable
 from model_updates.sentence.folders import kept_tokenizer
 from model_updates.sentence.model import SentenceClip
-from model_updates.shards import read_shards, write_shards
+from model_updates.shards import read_shards, saying_what_the_disk_said, write_shards
 from model_updates.strategy import State
 from model_updates.towers import replace_token_table, text_parts
 from model_updates.version_files import (
@@ -306,7 +306,10 @@ def _files(folder: Path, manifest: Mapping[str, Any], stem: str) -> list[Path]:
 
 
 def _save(tensors: Mapping[str, Tensor], path: Path, metadata: dict[str, str] | None = None) -> None:
-    save_file({k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}, path, metadata=metadata)
+    with saying_what_the_disk_said():
+        save_file(
+            {k: v.detach().cpu().clone().contiguous() for k, v in tensors.items()}, path, metadata=metadata
+        )
 
 
 def _fit_table(model: nn.Module, rows: int) -> None:

@@ -18,7 +18,8 @@ from app.home.store import ReleaseStore
 from app.home.workspace import Workspace
 from app.learning.outcomes import Tell, say_nothing
 from index.errors import IndexingError
-from ingest.errors import IngestError
+from ingest.catalog import if_only_for_reading
+from ingest.errors import IngestError, MayNotWrite
 from ingest.sentence import phrase
 from model_updates.errors import ModelUpdateError
 
@@ -46,9 +47,10 @@ def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say
     look("commits", partial(published.commits, releases))
     look("checksums", partial(published.checksums, releases, every_byte=every_byte))
     try:
-        workspace = Workspace.open(settings)
+        workspace = if_only_for_reading(partial(Workspace.open, settings))
     except _KNOWN as error:
-        advice = phrase("Restore the home from a backup; what is live is not touched by this.")
+        restore = phrase("Restore the home from a backup; what is live is not touched by this.")
+        advice = "" if isinstance(error, MayNotWrite) else restore
         found.append(
             Diagnosis(
                 "stores",

@@ -5,16 +5,15 @@ Heavy imports wait until an operation needs them, so that listing releases does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from app.desk.hits import SeenAt
 from app.home.folder import Home
 from app.home.store import ReleaseStore
-from ingest.catalog import Catalog
-from ingest.errors import CatalogFull
+from ingest.catalog import Catalog, if_only_for_reading
 
 if TYPE_CHECKING:
     from app.desk.health import Degraded
@@ -26,9 +25,6 @@ if TYPE_CHECKING:
     from app.query.snapshot import Snapshot
     from ingest.records import JobRecord
     from ingest.sources import PictureSource
-
-
-Thing = TypeVar("Thing")
 
 
 class Opened:
@@ -58,7 +54,7 @@ class Opened:
         """The catalog; of the opened home where it is open."""
         if self._given is not None:
             return self._given.catalog
-        return _with_or_without_room(partial(Catalog.open, self.home.require_stores().catalog))
+        return if_only_for_reading(partial(Catalog.open, self.home.require_stores().catalog))
 
     @cached_property
     def store(self) -> ReleaseStore:
@@ -73,7 +69,7 @@ class Opened:
         self.home.require_stores()  # refuses before the heavy imports
         from app.home.workspace import Workspace
 
-        return _with_or_without_room(partial(Workspace.open, self.installed))
+        return if_only_for_reading(partial(Workspace.open, self.installed))
 
     def close(self) -> None:
         """Closes what was opened here."""
@@ -188,11 +184,3 @@ def as_seen(one: PictureSource) -> SeenAt:
     return SeenAt(
         one.kind, one.place, one.name, one.key, one.size, one.modified_at, one.gone, dict(one.fields)
     )
-
-
-def _with_or_without_room(opened: Callable[..., Thing]) -> Thing:
-    """Opens for reading alone where the disk has no room for more: what is there can be searched all the same."""
-    try:
-        return opened()
-    except CatalogFull:
-        return opened(read_only=True)

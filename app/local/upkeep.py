@@ -9,7 +9,7 @@ from app.desk.errors import ReleaseDamaged
 from app.desk.health import Described, Examination, IndexStatus, Live, RepairPlan, Status, Updating
 from app.desk.probes import is_probes, shown_slices
 from app.local.opened import Opened
-from ingest.errors import CatalogFull
+from ingest.errors import CatalogFull, MayNotWrite
 from ingest.records import JobRecord
 from ingest.sentence import phrase
 
@@ -30,7 +30,7 @@ class Upkeep(Opened):
         place = self.home.require_stores()
         try:
             interrupted = worker.recover(self.installed)
-        except CatalogFull:  # no job is noted as interrupted before there is room to note it
+        except (CatalogFull, MayNotWrite):  # no job is noted as interrupted before that can be written
             interrupted = []
         every = self.catalog.chunks()
         chunks = [one for one in every if probes or not is_probes(one)]

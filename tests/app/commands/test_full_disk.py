@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.desk.errors import NoSpace
@@ -22,6 +24,7 @@ from app.query.question import Question
 from app.query.snapshot import Snapshot
 from ingest.intake import IntakeOptions
 from ingest.storage import Store
+from model_updates.shards import write_shards
 from tests.app.small_home import PICTURES, copy_of, sample_chunk, small_home, taught_chunk
 from tests.forked_starts import COLD
 
@@ -81,6 +84,35 @@ def test_a_home_on_a_full_disk_is_searched_and_goes_on_with_room(full: Path, tmp
     assert _run("search", "a red boat", home=full).returncode == 0
     _resize(full.parent, LARGE)
     assert _run("add", str(chunk), home=full).returncode == 0
+
+
+def test_a_home_on_a_disk_that_may_only_be_read_is_searched_and_says_why_nothing_is_written(
+    disk: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    home = copy_of(small_home(tmp_path_factory), disk)
+    more, chunk = sample_chunk(tmp_path / "more.zip", first=PICTURES), taught_chunk(home)
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    reading = (["search", "a red boat"], ["status"], ["doctor"], ["export", "r2", "--to", str(tmp_path)])
+    for words in reading:
+        done = _run(*words, home=home)
+        assert done.returncode == 0, done.stdout + done.stderr
+    writing = (["add", str(more)], ["withdraw", chunk, "--why", "wrong"], ["rollback", "r1"])
+    for words in writing:
+        refused = _run(*words, home=home)
+        assert refused.returncode == 1, words
+        assert "Traceback" not in refused.stderr
+        assert "unexpected" not in refused.stderr
+        assert "from a backup" not in refused.stderr
+    subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
+    assert _run("rollback", "r1", home=home).returncode == 0
+
+
+def test_weights_that_find_no_room_are_an_error_of_the_system_as_of_any_other_file(disk: Path) -> None:
+    """safetensors says it in words alone."""
+    _resize(disk, os.sysconf("SC_PAGE_SIZE"))
+    with pytest.raises(OSError, match="No space left") as raised:
+        write_shards({"table": np.ones((1000, 100))}, disk, "weights")
+    assert raised.value.errno == errno.ENOSPC
 
 
 def test_a_release_that_nobody_asked_yet_answers_when_the_disk_has_filled(
