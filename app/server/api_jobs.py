@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Form, UploadFile
+from fastapi import APIRouter, Depends, Form, Request, UploadFile
 from fastapi.responses import FileResponse
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import BaseModel, Field, StrictBool
@@ -78,7 +78,21 @@ _REFUSED: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.post("/chunks", status_code=202)
+async def _sent_once(request: Request) -> None:
+    """Refuses a form that says something twice, of which the last would count and the others be gone unsaid."""
+    form = await request.form()
+    for name in form:
+        count = len(form.getlist(name))
+        if count > 1 and name != "map":
+            raise UsageProblem(
+                f"{name}: {count} were sent, and one is taken at a time. Nothing was taken in."
+            )
+
+
+_SENT_ONCE = [Depends(_sent_once)]
+
+
+@router.post("/chunks", status_code=202, dependencies=_SENT_ONCE)
 def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothing: NoQuery) -> Started:
     """Starts taking an upload in and returns the job; its result holds the report.
 
@@ -142,7 +156,7 @@ def package(release_id: str, desk: AdminDesk, nothing: NoQuery) -> FileResponse:
     return FileResponse(made.path, filename=made.path.name, headers=headers, media_type="application/zip")
 
 
-@router.post("/packages", status_code=202)
+@router.post("/packages", status_code=202, dependencies=_SENT_ONCE)
 def add_package(form: Annotated[PackageUpload, _MULTIPART], desk: AdminDesk, nothing: NoQuery) -> Started:
     """Starts taking in a release of another home and returns the job; it is not live before somebody promotes it."""
     name = form.file.filename or "package"

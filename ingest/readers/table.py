@@ -51,7 +51,7 @@ def read_rows(
     columns to ours.
 
     Raises:
-        BadRow: the table has no column that names pictures, or a mapped column is missing.
+        BadRow: the table has no column that names pictures, one of ours twice, or a mapped column is missing.
         BadUpload: the file is damaged.
     """
     lines: Iterator[Line] = text.format.lines(name, text, limits) if text.format.lines else iter(())
@@ -238,5 +238,11 @@ def _ours(columns: Columns, mapping: Mapping[str, str], name: str) -> dict[str, 
             "column_missing",
             f"{shown(name)} has no column 'image'; its columns: {listed}. "
             "Name yours with --map COLUMN=image.",
+        )
+    if twice := [column for column in used if found.count(column) > 1]:
+        raise BadRow(
+            "column_twice",
+            f"{shown(name)} has {found.count(twice[0])} columns {shown(twice[0])}, of which one alone would be read; "
+            f"its columns: {listed}. Name each otherwise.",
         )
     return used

@@ -96,6 +96,19 @@ def test_an_upload_that_cannot_be_used_changes_nothing(
     assert list(server.settings.home.joinpath("inbox").iterdir()) == []
 
 
+@pytest.mark.parametrize("route", ["chunks", "packages"])
+def test_of_two_files_in_one_request_neither_is_dropped_unsaid(
+    client: httpx.Client, server: Served, route: str
+) -> None:
+    jobs = client.get("/v1/jobs").json()
+    files = [("file", ("a.zip", b"PK")), ("file", ("b.zip", b"PK"))]
+    answer = client.post(f"/v1/{route}", files=files)
+    assert (answer.status_code, answer.json()["code"]) == (400, "usage_problem")
+    assert "2 were sent" in answer.json()["error"]
+    assert client.get("/v1/jobs").json() == jobs
+    assert list(server.settings.home.joinpath("inbox").iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [

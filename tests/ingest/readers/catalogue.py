@@ -98,6 +98,12 @@ REFUSED: list[tuple[str, Maker, str, str]] = [
         "column_missing",
         "its columns: a, b",
     ),
+    (
+        "17 table with two caption columns",
+        one_file("t.csv", b"image,caption,caption\ngood.png,one,two\n"),
+        "column_twice",
+        "2 columns caption",
+    ),
 ]
 """Refused as a whole, with a code and words of the sentence; the limits are `SMALL`."""
 
