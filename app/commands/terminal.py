@@ -29,15 +29,17 @@ PASSWORD = "PERENNIAL_SERVER_PASSWORD"
 
 
 def settings_for(home: Path | None, **flags: Any) -> Settings:
-    """Reads the settings and sends the log to the home, if it exists.
+    """Reads the settings and sends the log to the home, if it is one; in another folder nothing is left.
 
     Flags that are None were not given.
     """
     from app.home import cores, logs
+    from app.home.folder import Home
     from app.home.settings import load_settings
 
     settings = load_settings(home=home, **flags)
-    logs.configure(settings.log_level, home=settings.home)
+    is_home = Home(settings.home).format_file.is_file()
+    logs.configure(settings.log_level, home=settings.home if is_home else None)
     cores.settle(settings.threads)  # before any verb loads torch
     return settings
 

@@ -6,7 +6,7 @@ import hashlib
 import shlex
 import socket
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -83,6 +83,9 @@ class Home:
                 f"{root} has format {text}; this program knows formats up to {FORMAT}. "
                 "Use the newer Perennial that wrote it."
             )
+        for folder in (home.inbox, home.staging):  # a copy may have left out what was empty
+            with suppress(OSError):
+                folder.mkdir(exist_ok=True)
         return home
 
     def require_stores(self) -> Home:

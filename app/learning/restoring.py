@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
 import shutil
 import sqlite3
 import stat
@@ -68,7 +69,7 @@ def restore(settings: Settings, source: Path, *, sha256: str | None, tell: Tell)
     """Makes a home of a backup, or of the newest below a folder; `sha256` is what writing it showed.
 
     Raises:
-        UsageProblem: something is at the place of the home, or there is no backup.
+        UsageProblem: something is at the place of the home, nothing can be moved there, or there is no backup.
         PackageDamaged, NewerFormat: the backup is not what was written; nothing was made.
         NoSpace: the disk has too little room; nothing was made.
         NeedsLearning: what is live is searched with torch, which is not installed.
@@ -77,6 +78,11 @@ def restore(settings: Settings, source: Path, *, sha256: str | None, tell: Tell)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageProblem(
             f"{settings.home} is there already, and a backup replaces nothing. Name a new place with --home."
+        )
+    if target.is_symlink() or target.is_mount():  # what was made beside it could not take its place
+        raise UsageProblem(
+            f"{settings.home} is a link or a disk of its own. Name a folder in it that is not there yet: "
+            f"--home {shlex.quote(str(settings.home / 'home'))}"
         )
     backup = read_manifest(source) or newest(source)
     if backup is None:

@@ -283,6 +283,7 @@ def test_a_backup_of_a_damaged_home_is_restored_with_its_newest_whole_release(
     sound = damaged.read_bytes()
     flip(damaged)
     first = backup(home, tmp_path / "backups")
+    (tmp_path / "made").mkdir()  # nothing is logged there meanwhile, or the home could not take its place
     made = document("restore", first["path"], home=tmp_path / "made")
     for told in (first, made):
         assert told["release"].startswith("r2-"), told
@@ -315,6 +316,10 @@ def test_a_home_is_made_again_and_no_home_is_replaced(template: Path, written: P
     for taken in (home, template):
         done = run("restore", written, home=taken)
         assert (done.exit_code, "replaces nothing" in done.output) == (2, True), done.output
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "disk")
+    done = run("restore", written, home=tmp_path / "link")
+    assert (done.exit_code, "link/home" in "".join(done.output.split())) == (2, True), done.output
 
 
 def test_a_second_backup_has_what_is_new_and_nothing_that_was_removed(home: Path, tmp_path: Path) -> None:

@@ -20,6 +20,15 @@ def test_a_created_home_opens_and_has_every_folder(tmp_path: Path) -> None:
     assert home.format_file.read_text() == f"{FORMAT}\n"
 
 
+def test_folders_that_a_copy_left_out_as_they_were_empty_are_made_again(tmp_path: Path) -> None:
+    made = Home.create(tmp_path / "home")
+    made.inbox.rmdir()
+    made.staging.rmdir()
+    home = Home.open(made.root)
+    assert home.inbox.is_dir()
+    assert home.staging.is_dir()
+
+
 def test_creating_a_home_again_changes_nothing(tmp_path: Path) -> None:
     home = Home.create(tmp_path / "home")
     (home.inbox / "upload").write_bytes(b"kept")
