@@ -57,6 +57,7 @@ class Shelf:
             )
         _json_object(manifest.read_bytes(), f"The manifest of {staged.name}")
         digest = sha256_of(manifest)
+        _for_whom_the_manifest_is(staged, manifest)
         with explaining_full_disk(self.folder, f"publishing a {self.label}"):
             existing = self._existing(staged, digest)
             if existing is not None:
@@ -186,6 +187,14 @@ def _json_object(data: bytes, what: str) -> JsonObject:
     if not isinstance(parsed, dict):
         raise ReleaseDamaged(f"{what} is not a JSON object.")
     return parsed
+
+
+def _for_whom_the_manifest_is(staged: Path, manifest: Path) -> None:
+    """Lets everybody read the files of a folder who may read its manifest: safetensors lets their owner alone."""
+    mode = manifest.stat().st_mode & 0o777
+    for path in staged.rglob("*"):
+        if path.is_file() and path.stat().st_mode & 0o777 != mode:
+            path.chmod(mode)
 
 
 def listed_files(manifest: JsonObject) -> Iterator[tuple[str, int | None, str | None]]:

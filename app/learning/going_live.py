@@ -83,7 +83,7 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
         if release is None:
             raise NothingBefore(
                 phrase(
-                    "{release} is the first version of this home; there is nothing to go back to.",
+                    "Nothing that was live before {release} is kept; there is nothing to go back to.",
                     release=live.release,
                 )
             )

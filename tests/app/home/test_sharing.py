@@ -64,3 +64,12 @@ def test_a_disk_without_hard_links_keeps_each_folder_its_own_files(home: Home) -
     assert not first.samefile(second)
     assert first.read_bytes() == second.read_bytes()
     assert list(home.staging.iterdir()) == []
+
+
+def test_who_may_read_a_manifest_may_read_the_files_beside_it(home: Home) -> None:
+    files = UnsyncedFileSystem()
+    staged = stage(home, "version", "english", files)
+    (staged / "weights.bin").chmod(0o600)  # as safetensors writes its files
+    folder = home.versions / ReleaseStore(home, files).publish_version(staged)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()}
+    assert set(modes.values()) == {modes["manifest.json"]}
