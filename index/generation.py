@@ -132,6 +132,13 @@ class Generation:
         mask[found[found >= 0]] = True
         return mask
 
+    def without(self, ids: Ids) -> Rows:
+        """Returns which rows are of other ids; no more than `holding` has it those that were taken out."""
+        mask = ~self.holding(ids)
+        for portion in self.portions:
+            mask[portion.start + portion.dead] = False
+        return mask
+
     def among(self, ids: Sequence[str], allowed: Rows | None = None) -> list[str]:
         """Returns those of some ids that are here, and in a row that is allowed, in their order."""
         found = self.positions_of(ids)

@@ -7,16 +7,21 @@ same at every depth. The cursor holds all that it needs, so the server keeps not
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
 
 from app.desk.errors import BadQuery, UnknownRelease
 from app.desk.hits import FURTHEST
 from app.query.question import Question
 from app.query.snapshot import Snapshot
 from ingest.sentence import phrase
+
+# What anybody may have packed: no endless number, none that SQLite cannot hold, no half of a character.
+_PACKED = TypeAdapter(tuple[str, str, Annotated[int, Field(ge=0, lt=2**31)]])
 
 
 @dataclass(frozen=True)
@@ -42,13 +47,9 @@ def place_of(cursor: str) -> Place:
     """
     try:
         packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        release, digest, offset = json.loads(packed)
-        place = Place(str(release), str(digest), int(offset))
-    except (binascii.Error, ValueError, TypeError, RecursionError) as error:
+        return Place(*_PACKED.validate_json(packed, strict=True))
+    except ValueError as error:  # of base64 or of pydantic
         raise BadQuery("This is no page cursor. Take it from the answer before, or leave it out.") from error
-    if place.offset < 0:
-        raise BadQuery("This is no page cursor. Take it from the answer before, or leave it out.")
-    return place
 
 
 def _reachable(offset: int) -> int:

@@ -95,7 +95,7 @@ class Snapshot:
     @cached_property
     def shown(self) -> Rows | None:
         """The rows of its index that a search may find; None for all."""
-        return ~self.generation.holding(self.hidden) if self.hidden else None
+        return self.generation.without(self.hidden) if self.hidden else None
 
     def holding(self, ids: Ids) -> Rows:
         """Returns the rows of some pictures that a search may find."""

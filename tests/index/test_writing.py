@@ -299,6 +299,8 @@ def test_ids_are_looked_up_in_all_segments_less_what_was_taken_out(tmp_path: Pat
         assert later.among(some) == later.among(some, mask) == there
         assert later.among(some, ~mask) == []
         assert {*later.search(rows[:9], 300, allowed=mask)[1][0]} == {*there}
+        others = later.search(rows[:9], 300, allowed=later.without(some))[1]
+        assert [sorted(one) for one in others] == [sorted({*later.ids} - {*some})] * 9
         np.testing.assert_array_equal(np.flatnonzero(mask), np.sort(later.positions_of(there)))
     assert set(later.positions_of([names[5], strange]).tolist()) == {-1}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +24,8 @@ from app.query.grammar import Kind, Term, parse
 from app.query.parts import decoded
 from app.query.question import Question
 from app.query.snapshot import Snapshot
+from index.generation import load_generation
+from index.writing import contents_of, grow_generation
 from ingest.errors import UnknownChunk
 from ingest.intake import IntakeOptions
 from tests.app.small_home import copy_of, small_home
@@ -96,6 +99,27 @@ def test_a_file_of_the_gallery_finds_itself_first_whatever_route_it_takes(
         assert first.score == pytest.approx(1, abs=1e-6)
     hidden = replace(snapshot, hidden=frozenset({wanted}))
     assert wanted not in _ids(_find(workspace, hidden, Question(terms, pictures)))
+
+
+def test_beside_a_hidden_picture_what_left_the_index_before_stays_out(
+    workspace: Workspace, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    """A picture that was taken out keeps its row in a segment; who leaves out another must not bring it back."""
+    before, (gone, hidden) = snapshot.generation, snapshot.generation.ids[:2]
+    grow_generation(
+        tmp_path / "less",
+        before,
+        contents_of([], np.empty((0, before.dim), dtype=np.float32), {}),
+        fingerprints=before.fingerprints,
+        mode="delta",
+        choice=before.choice,
+        taken_out=[gone],
+    )
+    less = replace(snapshot, generation=load_generation(tmp_path / "less"), hidden=frozenset({hidden}))
+
+    found = _ids(_find(workspace, less, "a red car", k=500))
+
+    assert sorted(found) == sorted({*before.ids} - {gone, hidden})
 
 
 def test_what_is_taken_away_goes_down_and_weights_count(workspace: Workspace, snapshot: Snapshot) -> None:
@@ -248,7 +272,11 @@ def test_a_cursor_of_something_else_is_refused(workspace: Workspace, snapshot: S
     other = replace(snapshot, release=replace(snapshot.release, id="r9-00000000"))
     with pytest.raises(BadQuery, match="belongs to an answer of release"):
         _find(workspace, other, "a red car", k=3, cursor=cursor)
-    for nonsense in ("x", "!!", "W10", cursor[:-4], "é"):
+    forged = [
+        base64.urlsafe_b64encode(one.encode()).decode()
+        for one in ('["r1", "", Infinity]', '["r1", "", 1e999]', '["r1", "", 1e30]', '["\\ud800", "", 3]')
+    ]
+    for nonsense in ("x", "!!", "W10", cursor[:-4], "é", *forged):
         with pytest.raises(BadQuery):
             _find(workspace, snapshot, "a red car", k=3, cursor=nonsense)
 
