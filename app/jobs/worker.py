@@ -13,7 +13,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -216,6 +216,22 @@ def recover(settings: Settings) -> list[JobRecord]:
             if catalog.job(job.id).state == job.state:
                 _note_death(home, catalog, job.id, left=0)
         return [catalog.job(job.id) for job in dead]
+
+
+def left(settings: Settings, own: Collection[str]) -> list[JobRecord]:
+    """Returns the jobs, the oldest first, that whoever queued them has left: they wait, and for no other's work.
+
+    Args:
+        settings: of the home.
+        own: ids of the jobs that the caller follows.
+    """
+    with _catalog(settings) as (home, catalog):
+        queued = [job for job in catalog.jobs(state="queued") if job.id not in own and job.started is None]
+        waiting = [job for job in queued if not _is_active(home, job)]
+        before = [job for job in catalog.jobs(state="running") if job.id not in own] if waiting else []
+        if any(job.kind not in TEACHING and is_alive(home, job.id) for job in before):
+            return []
+        return waiting[::-1]
 
 
 def is_alive(home: Home, job_id: str) -> bool:

@@ -188,6 +188,8 @@ class Serving:
         while not self._stopping.wait(self.settings.poll_seconds):
             for step in (self.refresh, self._look_around, self._prepare_live):
                 self._guarded(step)
+            if self._is_first:
+                self._guarded(self.work.take_over)
 
     def _guarded(self, step: Callable[[], object]) -> None:
         """Does a step of the watch, which goes on whatever comes of it."""

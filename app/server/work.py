@@ -74,6 +74,13 @@ class Work:
             if job.state == "running" or is_left:
                 self.follow(job)
 
+    def take_over(self) -> None:
+        """Begins what a server or a command beside this one queued and left as it ended."""
+        if self._settings.jobs == "here":
+            for job in worker.left(self._settings, self.followed):
+                logger.info("job %s waits and nobody is at work before it; it is begun here", job.id)
+                self.follow(job)
+
     def follow(self, job: JobRecord) -> None:
         """Has a thread of ours start a job's process, and start it again when it dies; or wait for it."""
         if job.id in self.followed:

@@ -138,6 +138,23 @@ def test_recover_marks_an_update_that_never_began_and_leaves_an_upload_that_wait
     assert job_of(settings, upload.id).state == "queued"
 
 
+def test_a_job_is_left_that_waits_for_long_and_for_no_work_of_another(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, waiting = (worker.submit(settings, "ingest", {}) for _ in range(3))
+    assert worker.left(settings, ()) == [], "its worker may be starting"
+    monkeypatch.setattr(worker, "_START_SECONDS", 0.0)
+    assert worker.left(settings, {second.id}) == [first, waiting]
+    path = worker.lock_file(Home(settings.home), first.id)
+    path.parent.mkdir()
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        catalog.update_job(first.id, state="running", pid=os.getpid())
+    assert worker.left(settings, ()) == [second, waiting], "who was at work has died"
+    with lock.hold(path, "pretending"):
+        assert worker.left(settings, ()) == [], "a server beside this one works through them"
+        assert worker.left(settings, {first.id}) == [second, waiting]
+
+
 def test_recover_leaves_a_living_worker_alone(settings: Settings) -> None:
     job = update_job(settings)
     path = worker.lock_file(Home(settings.home), job.id)

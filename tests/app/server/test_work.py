@@ -118,6 +118,18 @@ def test_a_server_takes_up_the_uploads_that_one_before_it_left(tmp_path: Path) -
         assert hits_after_a_moment(client, PICTURES + 2) == PICTURES + 2
 
 
+def test_a_server_begins_what_one_beside_it_queued_and_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_START_SECONDS", 0.0)  # as if it had waited for long
+    settings = make_home(tmp_path, jobs="here")
+    with served(settings) as running, running.client() as client:
+        received = sample_upload(settings.home / "inbox" / "left.zip", first=100, count=2)
+        job = requests.intake_job(settings, received, IntakeOptions(name="left"), by="test")
+        assert ended(client, {"id": job.id})["state"] == "succeeded"
+        assert hits_after_a_moment(client, PICTURES + 2) == PICTURES + 2
+
+
 def test_an_upload_that_waits_can_be_stopped(tmp_path: Path) -> None:
     settings = make_home(tmp_path, jobs="here")
     with served(settings) as running, running.client() as client:
