@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the simulator
 from soak_guards import GUARDS, guards
 from soak_kills import random_kills
 from soak_load import overload
-from soak_power import histories, power_cuts
+from soak_power import found, histories, power_cuts
 from soak_releases import flipped, replayed, rolled_back
 from soak_space import full_disk
 from soak_suites import suite
@@ -50,6 +50,7 @@ def parts(folder: Path, *, quick: bool, minutes: float) -> dict[str, Callable[[]
         "kills": lambda: random_kills(folder, kills=1000 // few, minutes=minutes),
         "power": lambda: power_cuts(folder, states=5000 // few),
         "histories": lambda: histories(examples=1000 // few, steps=50),
+        "found": lambda: found(folder, examples=200 // few, steps=30),
         "flips": lambda: flipped(folder, count=1000 // few),
         "space": lambda: full_disk(folder, alignments=max(20 // few, 3)),
         "swaps": lambda: swaps_under_load(folder, swaps=100 // few, rate=20.0, pause=3.0),

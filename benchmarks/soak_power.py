@@ -6,13 +6,16 @@ import time
 from pathlib import Path
 
 from hypothesis import settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from speed_timing import Measured
 
 from app.home.folder import Home
+from app.home.settings import load_settings
+from app.learning import beginning
 from tests.app.home import test_crash
 from tests.app.home.publishing import promote
 from tests.app.home.test_under_fire import HomeUnderFire
+from tests.app.query.test_found_under_fire import FoundUnderFire
 
 
 def power_cuts(work: Path, *, states: int) -> Measured:
@@ -47,10 +50,40 @@ def power_cuts(work: Path, *, states: int) -> Measured:
 
 def histories(*, examples: int, steps: int) -> Measured:
     """Goes through random histories of a home, each of so many steps at most."""
+    found, seconds = _violation(HomeUnderFire, examples, steps)
+    return Measured(
+        f"P1, P2: {examples:,} histories of up to {steps} steps",
+        "1 violation" if found else "0 violations",
+        "0",
+        not found,
+        "uploads, removals, updates, promotions, rejections, rollbacks, deaths, full disks, rot and two updates at "
+        "once, in any order (tests/app/home/test_under_fire.py); after each step what is live is read to the last "
+        f"byte, and the acknowledged pictures are looked up; {seconds:.0f} s{found}",
+    )
+
+
+def found(work: Path, *, examples: int, steps: int) -> Measured:
+    """Goes through random histories of pictures, and asks every release after each step."""
+    FoundUnderFire.new = work / "new"
+    beginning.initialise(load_settings(home=FoundUnderFire.new))
+    wrong, seconds = _violation(FoundUnderFire, examples, steps)
+    return Measured(
+        f"P5: what is found in {examples:,} histories of up to {steps} steps",
+        "1 violation" if wrong else "0 violations",
+        "0",
+        not wrong,
+        "uploads that share pictures, chunks withdrawn, pictures taken out and put back, indexes made whole and "
+        "rollbacks, in any order (tests/app/query/test_found_under_fire.py); after each step every release is asked, "
+        f"and shows what it has and may show, once; {seconds:.0f} s{wrong}",
+    )
+
+
+def _violation(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> tuple[str, float]:
+    """Says what the first history that ends wrong found, and how many seconds all took."""
     began, found = time.monotonic(), ""
     try:
         run_state_machine_as_test(
-            HomeUnderFire,
+            machine,
             settings=settings(
                 max_examples=examples,
                 stateful_step_count=steps,
@@ -60,14 +93,5 @@ def histories(*, examples: int, steps: int) -> Measured:
             ),
         )
     except AssertionError as error:
-        found = str(error)
-    return Measured(
-        f"P1, P2: {examples:,} histories of up to {steps} steps",
-        "1 violation" if found else "0 violations",
-        "0",
-        not found,
-        "uploads, removals, updates, promotions, rejections, rollbacks, deaths, full disks, rot and two updates at "
-        "once, in any order (tests/app/home/test_under_fire.py); after each step what is live is read to the last "
-        f"byte, and the acknowledged pictures are looked up; {time.monotonic() - began:.0f} s"
-        f"{'; ' + found[:300] if found else ''}",
-    )
+        found = f"; {str(error)[:300]}"
+    return found, time.monotonic() - began

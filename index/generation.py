@@ -133,7 +133,7 @@ class Generation:
         return mask
 
     def without(self, ids: Ids) -> Rows:
-        """Returns which rows are of other ids; no more than `holding` has it those that were taken out."""
+        """Returns which rows are of other ids. Like `holding`, it leaves out what is no longer in the index."""
         mask = ~self.holding(ids)
         for portion in self.portions:
             mask[portion.start + portion.dead] = False
