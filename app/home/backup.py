@@ -86,6 +86,11 @@ class Backup:
         return found
 
     @property
+    def number(self) -> int:
+        """How many were written into the same place before it; the clock may have been set back since."""
+        return int(self.facts.get("number", 0))
+
+    @property
     def bytes(self) -> int:
         """How large its files are together."""
         return sum(int(one["bytes"]) for one in self.files.values())
@@ -135,11 +140,8 @@ def write_backup(home: Home, to: Path, tell: Tell) -> BackupWritten:
 
 def newest(place: Path) -> Backup | None:
     """Returns the newest backup below a folder; one whose manifest cannot be read is passed over."""
-    for folder in sorted(place.glob(f"{_PREFIX}*"), reverse=True):
-        found = read_manifest(folder)
-        if found is not None:
-            return found
-    return None
+    found = filter(None, map(read_manifest, place.glob(f"{_PREFIX}*")))
+    return max(found, key=lambda one: (one.number, one.folder.name), default=None)
 
 
 def read_manifest(folder: Path) -> Backup | None:
@@ -223,6 +225,7 @@ class _Writing:
             "format": FORMAT,
             "program": metadata.version(DISTRIBUTION),
             "written": now(),
+            "number": self.before.number + 1 if self.before else 0,
             "release": live.release if live else "",
             "commit": live.number if live else 0,
             "files": self.files,
@@ -443,7 +446,7 @@ def _is_linked(source: Path, target: Path) -> bool:
 
 
 def _name(to: Path) -> str:
-    """Returns the name of a new backup: by time, and after all that there are."""
+    """Returns the name of a new backup: by time, and another's of the same second with a number."""
     name = f"{_PREFIX}{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
     count = len(list(to.glob(f"{name}*")))
     return f"{name}-{count + 1}" if count else name

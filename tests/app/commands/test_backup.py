@@ -23,6 +23,7 @@ from app.client import Refused, connect
 from app.desk.desk import Desk
 from app.desk.hits import SearchRequest
 from app.desk.opinions import Opinion
+from app.home.backup import newest
 from app.home.durable import KILLED
 from app.home.package import sealed
 from app.home.packs import records_of, write_pack
@@ -350,6 +351,19 @@ def test_a_second_backup_has_what_is_new_and_nothing_that_was_removed(home: Path
     for pack in third.glob("blobs-*.pack"):
         with pack.open("rb") as file:
             assert removed not in {key[1:].hex() for key, _ in records_of(file)}
+
+
+def test_the_newest_backup_is_the_last_one_written_whatever_the_clock_says(
+    home: Path, tmp_path: Path
+) -> None:
+    to = tmp_path / "backups"
+    backup(home, to)
+    last = Path(backup(home, to)["path"])
+    early = last.rename(last.with_name("perennial-20200101-000000"))
+    found = newest(to)
+    assert found is not None
+    assert found.folder == early
+    assert document("restore", to, home=tmp_path / "there")["backup"] == str(early)
 
 
 def test_uploads_that_wait_go_on_and_nothing_else_does(home: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def test_going_back_twice_goes_back_further(workspace: Workspace) -> None:
     second = going_live.rollback(workspace, why="", by="test").release
     assert workspace.releases.release(second).id.startswith("r3")
     assert going_live.rollback(workspace, why="", by="test").release == first.id
-    with pytest.raises(UsageProblem, match="first version"):
+    with pytest.raises(UsageProblem, match="is kept; there is nothing to go back to"):
         going_live.rollback(workspace, why="", by="test")
 
 
@@ -71,7 +71,7 @@ def test_pictures_that_an_older_release_lacks_are_counted(workspace: Workspace, 
 
 def test_what_cannot_be_rolled_back_or_promoted_is_said(workspace: Workspace) -> None:
     live = going_live.live_release(workspace)[1].id
-    with pytest.raises(UsageProblem, match="first version"):
+    with pytest.raises(UsageProblem, match="is kept; there is nothing to go back to"):
         going_live.rollback(workspace, why="", by="test")
     with pytest.raises(UsageProblem, match="live already"):
         going_live.promote(workspace, live, why="", by="test")
