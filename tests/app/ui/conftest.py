@@ -146,10 +146,11 @@ def page(context: BrowserContext) -> Iterator[Page]:
     page.unroute_all()
     try:
         if page.url.startswith("http"):
-            # An answer that is still on its way would be remembered after this.
-            page.evaluate("() => { window.stop(); localStorage.clear(); sessionStorage.clear(); }")
+            page.evaluate("() => window.stop()")
             page.mouse.move(0, 0)
             page.goto(urljoin(page.url, "/healthz"))
+            # Only now: an answer that had come would have been remembered after it.
+            page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
     except Error:  # it crashed, or its server is gone
         page.close()
         raise
