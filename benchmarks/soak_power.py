@@ -80,7 +80,7 @@ def found(work: Path, *, examples: int, steps: int) -> Measured:
 
 def _violation(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> tuple[str, float]:
     """Says what the first history that ends wrong found, and how many seconds all took."""
-    began, found = time.monotonic(), ""
+    began, wrong = time.monotonic(), ""
     try:
         run_state_machine_as_test(
             machine,
@@ -93,5 +93,6 @@ def _violation(machine: type[RuleBasedStateMachine], examples: int, steps: int) 
             ),
         )
     except AssertionError as error:
-        found = f"; {str(error)[:300]}"
-    return found, time.monotonic() - began
+        told = " ".join([str(error), *getattr(error, "__notes__", [])])  # Hypothesis notes the steps
+        wrong = f"; {told[-3000:]}"
+    return wrong, time.monotonic() - began

@@ -19,7 +19,7 @@ from ingest.sentence import phrase
 from ingest.sources import record_sources
 from ingest.standing import WITHDRAWN, set_standing, settle_captions, settle_withdrawn
 from ingest.tables import TableQueries, grouped
-from ingest.withheld import withheld_among
+from ingest.withheld import brought_again, withheld_among
 
 
 class ChunkRecording(TableQueries):
@@ -131,6 +131,7 @@ def _record_chunk(
     returned = present is not None and present.standing == WITHDRAWN
     images_before, pairs_before = _counts(connection)
     seq = int(present.seq) if present is not None else _insert_chunk(connection, chunk)
+    brought_again(connection, out_already, seq)
     seqs = _record_images(connection, chunk, seq)
     out = taken_out(connection, seq, but=accepted) if present is not None else set()
     _record_captions(connection, chunk, seq, seqs, out)
@@ -147,7 +148,7 @@ def _record_chunk(
         pairs_after - pairs_before,
         known_chunk=present is not None and not returned and not chunk.goes_on,
         returned=returned,
-        withheld=out_already,
+        withheld=len(out_already),
     )
     if chunk.goes_on:
         more: dict[str, Any] = {
@@ -164,11 +165,11 @@ def _record_chunk(
     return recorded
 
 
-def _without_withheld(connection: Connection, chunk: NewChunk) -> tuple[NewChunk, int]:
-    """Returns a chunk without the pictures that a person took out, and how many these are."""
+def _without_withheld(connection: Connection, chunk: NewChunk) -> tuple[NewChunk, set[ImageId]]:
+    """Returns a chunk without the pictures that a person took out, and which these are."""
     out = withheld_among(connection, [image.id for image in chunk.images])
     if not out:
-        return chunk, 0
+        return chunk, out
     kept = [image for image in chunk.images if image.id not in out]
     if not kept:
         note = withheld_note(len(out))
@@ -177,7 +178,7 @@ def _without_withheld(connection: Connection, chunk: NewChunk) -> tuple[NewChunk
         )
     said = [caption for caption in chunk.captions if caption[0] not in out]
     seen = [source for source in chunk.sources if source.image_id not in out]
-    return replace(chunk, images=kept, captions=said, sources=seen), len(out)
+    return replace(chunk, images=kept, captions=said, sources=seen), out
 
 
 def _named_pairs(connection: Connection, chunk_id: str, seq: int, numbers: Collection[int]) -> Sequence[Any]:

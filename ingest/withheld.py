@@ -1,9 +1,9 @@
 """Pictures that a person takes out of the home by themselves, and puts back.
 
 A withheld picture belongs to no chunk: nothing shows it, trains on it or measures by it, and an upload that brings it
-again leaves it out. What it belonged to is kept, so that putting it back makes all of it as it was; meanwhile its split
-and group still hold for its near-copies. An update that has read its pairs already goes on with them: to hide a picture
-waits for nobody.
+again leaves it out. What it belonged to is kept, and which uploads had it since, so that putting it back makes all of
+it as it was; meanwhile its split and group still hold for its near-copies. An update that has read its pairs already
+goes on with them: to hide a picture waits for nobody.
 """
 
 from collections import Counter
@@ -118,6 +118,16 @@ def withheld_among(connection: Connection, ids: Iterable[ImageId]) -> set[ImageI
     """Returns which of these pictures a person has taken out."""
     wanted = set(ids)
     return wanted & set(connection.execute(select(withheld.c.image_id)).scalars())
+
+
+def brought_again(connection: Connection, ids: Iterable[ImageId], chunk: int) -> None:
+    """Keeps that a chunk, by its number, has pictures that are out: put back, they are of that one, too."""
+    rows = connection.execute(
+        select(withheld.c.image_id, withheld.c.links).where(withheld.c.image_id.in_(list(ids)))
+    )
+    for image_id, links in rows.all():
+        more = links | {"chunks": sorted({*links["chunks"], chunk})}
+        connection.execute(update(withheld).where(withheld.c.image_id == image_id).values(links=more))
 
 
 def _require_few(ids: Collection[ImageId]) -> None:

@@ -69,6 +69,20 @@ def test_what_was_taken_out_stays_out_when_it_is_uploaded_again(catalog: Catalog
     assert catalog.gallery_ids() == ids(1, 3, 4, 5, 7)
 
 
+def test_what_was_uploaded_again_meanwhile_is_shown_when_it_is_put_back(catalog: Catalog) -> None:
+    catalog.withheld.take_out(ids(0, 2), by="ann", why="x")
+    catalog.record_chunk(chunk_of("ccc333ccc333", range(0, 8, 7), ("fr",)))
+    catalog.set_standing(A, "withdrawn", by="ann", why="x")
+    catalog.set_standing(B, "withdrawn", by="ann", why="x")
+    assert catalog.gallery_ids() == ids(7)
+    catalog.withheld.put_back(ids(0, 2))
+    assert set(catalog.gallery_ids()) == set(ids(0, 7))
+    assert catalog.chunk("ccc333ccc333").images == 2
+    catalog.set_standing("ccc333ccc333", "withdrawn", by="ann", why="x")
+    assert catalog.gallery_ids() == []
+    assert catalog.damage() == []
+
+
 def test_a_chunk_withdrawn_meanwhile_keeps_its_picture_out(catalog: Catalog) -> None:
     catalog.withheld.take_out(ids(0, 2), by="ann", why="x")
     catalog.set_standing(A, "withdrawn", by="ann", why="x")
