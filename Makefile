@@ -17,7 +17,10 @@ FAISS = ! { [ "$$(uname -sm)" = "Linux x86_64" ] && nvidia-smi; } >/dev/null 2>&
 # Its client is asked by a test; it wants an older numpy than ours, so it lies apart and without what it depends on.
 CLIP_RETRIEVAL := 2.45.0
 
-.PHONY: demo install test quick check docs constraints audit bench-peers soak clean
+# Rooms whose tests ask catalogs for most.
+IN_CATALOGS := tests/ingest tests/app/learning tests/app/feedback tests/app/jobs tests/app/query
+
+.PHONY: demo install test quick check scale-test docs constraints audit bench-peers soak clean
 
 demo: install
 	@$(BIN)/perennial demo
@@ -49,6 +52,12 @@ quick: .venv/test-installed
 
 check: test
 
+# The engines of more than one machine (docs/scale.md): PostgreSQL is started from a package. First what is tested of it
+# alone, then the tests of the rooms that keep something in a catalog, with theirs in PostgreSQL.
+scale-test: .venv/scale-installed
+	$(RUN_TESTS) -m postgres $(PYTEST)
+	$(RUN_TESTS) -p tests.in_postgres -m 'not sqlite and not slow and not gpu' $(IN_CATALOGS) $(PYTEST)
+
 # Pages and catalogues that follow from the code, and the site made of the pages, in site/.
 docs: .venv/test-installed
 	@$(BIN)/python -m model_updates.strategy_pages
@@ -74,7 +83,7 @@ constraints: | .venv/pyvenv.cfg
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
 	$(BIN)/python -m venv "$$tools" && \
 	"$$tools/bin/python" -m pip --disable-pip-version-check --quiet install uv && \
-	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --extra learn --extra dev --extra gpu --extra mcp --extra jxl --no-annotate $(UPGRADE) \
+	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --extra learn --extra dev --extra gpu --extra mcp --extra jxl --extra scale --no-annotate $(UPGRADE) \
 		--custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml
 
 clean:
@@ -102,3 +111,7 @@ clean:
 	@$(FAISS)
 	@$(PIP) install --no-deps --upgrade --target .venv/clip-retrieval clip-retrieval==$(CLIP_RETRIEVAL)
 	@touch $@ .venv/demo-installed
+
+.venv/scale-installed: .venv/test-installed
+	@$(PIP) install $(PINNED) --editable '.[learn,dev,scale]'
+	@touch $@

@@ -31,9 +31,10 @@ from index.kinds import AUTO
 from index.vectors import unit_rows
 from index.writing import write_generation
 from ingest.checks import DEFAULT_DOMAIN
+from ingest.engines import writing
 from ingest.images import decode
 from ingest.limits import DEFAULT_LIMITS
-from ingest.schema import chunks, images, writing
+from ingest.schema import chunks, images
 from model_updates.features import NoCache, image_features
 from model_updates.kept_tensors import KeptTensors
 from model_updates.onnx_sessions import session

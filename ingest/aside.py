@@ -8,13 +8,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Column, Connection, ForeignKey, Index, Integer, delete, func, insert, select, update
+from sqlalchemy import Column, Connection, ForeignKey, Index, delete, func, insert, select, update
 
+from ingest.dialect import WHOLE
+from ingest.engines import writing
 from ingest.errors import BadOption
 from ingest.jobs import now
 from ingest.pair import ImageId
 from ingest.records import AsidePair, NewAside
-from ingest.schema import chunks, writing
+from ingest.schema import chunks
 from ingest.sentence import phrase
 from ingest.tables import TableQueries, record_table
 
@@ -29,7 +31,7 @@ _TEXTS = ("outcome", "code", "sentence", "image_id", "language", "text", "domain
 aside = record_table(
     "aside",
     AsidePair,
-    Column("chunk", Integer, ForeignKey("chunks.seq"), nullable=False),
+    Column("chunk", WHOLE, ForeignKey("chunks.seq"), nullable=False),
     Index("aside_by_chunk", "chunk"),
     Index("aside_by_image", "image_id"),
     said=["sentence"],

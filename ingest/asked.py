@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import date
 
 from sqlalchemy import Column, Text, func, select
-from sqlalchemy.dialects.sqlite import insert as upsert
 
-from ingest.schema import writing
+from ingest.dialect import upsert
+from ingest.engines import writing
 from ingest.tables import TableQueries, record_table
 
 

@@ -3,8 +3,9 @@
 import unicodedata
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, column, literal, literal_column, select, table
+from sqlalchemy import ColumnElement, Select, literal, select
 
+from ingest.dialect import AnyCase, WordsFound, escaped
 from ingest.schema import captions, images
 
 # Scripts written without spaces between words: the full-text index would see a sentence as one word.
@@ -13,10 +14,6 @@ _UNSPACED = (
     *("THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN", "YI"),
 )
 
-_FULL_TEXT: Any = table("captions_text", column("rowid"), column("text"))
-_MATCHING: ColumnElement[Any] = literal_column("captions_text")
-_ROW: ColumnElement[Any] = literal_column("captions_text.rowid")
-_RANK: ColumnElement[Any] = literal_column("captions_text.rank")
 _JOINED = captions.join(images, captions.c.image == images.c.seq)
 
 
@@ -26,16 +23,27 @@ def containing(text: str, limit: int) -> Select[Any] | None:
     Any text is safe: nothing in it is query syntax. The last word may be a beginning; scripts without spaces
     are matched as substrings.
     """
-    query = _all_words(select(images.c.id, captions.c.language, captions.c.text).select_from(_JOINED), text)
-    if query is None:
+    text = _clean(text)
+    if not text:
         return None
-    order = [captions.c.seq] if _needs_substring(_clean(text)) else [_RANK, captions.c.seq]
-    return query.order_by(*order).limit(limit)
+    query = select(images.c.id, captions.c.language, captions.c.text).select_from(_JOINED)
+    query = query.where(~captions.c.withdrawn).limit(limit)
+    if _needs_substring(text):
+        return query.where(_has(text)).order_by(captions.c.seq)
+    found = WordsFound.of(text.split(), is_any=False)
+    return query.join(found, captions.c.seq == found.c.caption).order_by(found.c.rank, captions.c.seq)
 
 
 def images_captioned(text: str) -> Select[Any] | None:
     """Returns the query for the numbers of images with a caption that `containing` would find; None if empty."""
-    return _all_words(select(captions.c.image), text)
+    text = _clean(text)
+    if not text:
+        return None
+    query = select(captions.c.image).where(~captions.c.withdrawn)
+    if _needs_substring(text):
+        return query.where(_has(text))
+    found = WordsFound.of(text.split(), is_any=False)
+    return query.join(found, captions.c.seq == found.c.caption)
 
 
 def like(text: str, limit: int) -> Select[Any] | None:
@@ -47,37 +55,20 @@ def like(text: str, limit: int) -> Select[Any] | None:
     if not text:
         return None
     if _needs_substring(text):
-        found = select(images.c.id, literal(1.0)).select_from(_JOINED).where(_has(text))
-        return found.where(~captions.c.withdrawn).order_by(captions.c.seq).limit(limit)
-    # SQLite's rank is BM25 below zero.
-    found = _matching(select(images.c.id, -_RANK).select_from(_JOINED), " OR ".join(_quoted(text)))
-    return found.order_by(_RANK, captions.c.seq).limit(limit)
-
-
-def _all_words(query: Select[Any], text: str) -> Select[Any] | None:
-    text = _clean(text)
-    if not text:
-        return None
-    if _needs_substring(text):
-        return query.where(_has(text), ~captions.c.withdrawn)
-    return _matching(query, " ".join(_quoted(text)) + "*")
-
-
-def _matching(query: Select[Any], terms: str) -> Select[Any]:
-    joined = query.join(_FULL_TEXT, captions.c.seq == _ROW)
-    return joined.where(_MATCHING.op("MATCH")(terms), ~captions.c.withdrawn)
+        query = select(images.c.id, literal(1.0)).select_from(_JOINED).where(_has(text))
+        return query.where(~captions.c.withdrawn).order_by(captions.c.seq).limit(limit)
+    found = WordsFound.of(text.split(), is_any=True)
+    query = select(images.c.id, -found.c.rank).select_from(_JOINED).where(~captions.c.withdrawn)
+    query = query.join(found, captions.c.seq == found.c.caption)
+    return query.order_by(found.c.rank, captions.c.seq).limit(limit)
 
 
 def _clean(text: str) -> str:
     return unicodedata.normalize("NFC", text.replace("\0", " ")).encode("utf-8", "ignore").decode().strip()
 
 
-def _quoted(text: str) -> list[str]:
-    return ['"' + word.replace('"', '""') + '"' for word in text.split()]
-
-
 def _has(text: str) -> ColumnElement[bool]:
-    return captions.c.text.contains(text, autoescape=True)
+    return AnyCase(captions.c.text, literal(f"%{escaped(text)}%"))
 
 
 def _needs_substring(text: str) -> bool:

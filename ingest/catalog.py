@@ -1,4 +1,4 @@
-"""The catalog: images, captions, chunks, jobs and pins in one SQLite file.
+"""The catalog: images, captions, chunks, jobs and pins in one SQLite file, or in a database of PostgreSQL's.
 
 Every call is one short transaction of its own, so threads and processes may share a catalog. A chunk's rows
 are written in a single transaction after its blobs are stored: a crash in between leaves blobs without rows,
@@ -8,15 +8,15 @@ which are harmless and are reused when the chunk comes again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import Engine, delete, distinct, func, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy import Engine, Pool, delete, distinct, func, select, update
 
 from ingest.aside import AsideTable
 from ingest.asked import AskedTable
 from ingest.caption_search import containing, like
+from ingest.dialect import Likely, upsert
+from ingest.engines import Place, open_engine, writing
 from ingest.errors import CatalogDamaged, CatalogFull, MayNotWrite
 from ingest.facets import FacetQueries
 from ingest.feedback import FeedbackTable
@@ -27,13 +27,13 @@ from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
 from ingest.recording import ChunkRecording, chunk_record
 from ingest.records import ChunkRecord, Pin
 from ingest.release_words import ReleaseWordTable
-from ingest.schema import captions, chunks, images, open_engine, pins, writing
+from ingest.schema import captions, chunks, images, pins
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
 from ingest.shown import PageQueries
 from ingest.sources import SourceTable, sources
 from ingest.standing import Standing, set_standing
-from ingest.tables import grouped
+from ingest.tables import TableQueries, grouped
 from ingest.withheld import WithheldTable, forget_pictures
 
 Thing = TypeVar("Thing")
@@ -55,8 +55,10 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
     withdrawn, and an id that no chunk has matches nothing.
     """
 
-    def __init__(self, engine: Engine, path: Path) -> None:
-        self.path = path
+    def __init__(self, engine: Engine, place: Place, *, read_only: bool = False) -> None:
+        self.place = place
+        self._read_only = read_only
+        self._left: list[Pool] = []
         super().__init__(engine)
         self.feedback = FeedbackTable(engine)  # what people said of answers
         self.asked = AskedTable(engine)  # how often each language was asked for
@@ -68,22 +70,42 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         self.withheld = WithheldTable(engine)  # pictures that a person took out by themselves
 
     @classmethod
-    def open(cls, path: Path, *, read_only: bool = False) -> Catalog:
-        """Opens the catalog file, making it unless `read_only`.
+    def open(cls, place: Place, *, read_only: bool = False) -> Catalog:
+        """Opens the catalog in a file, making it unless `read_only`, or in the database at an address.
 
         Raises:
-            CatalogMissing: `read_only` and there is none.
+            CatalogMissing: there is none, and none is made.
             CatalogTooNew: written by a newer release.
-            CatalogError: the file is no catalog.
+            CatalogUnreachable: the database does not answer.
+            CatalogError: it is no catalog, or the address cannot be used.
         """
-        return cls(open_engine(path, read_only=read_only), path)
+        return cls(open_engine(place, read_only=read_only), place, read_only=read_only)
+
+    def follow(self, place: Place) -> None:
+        """Reads and writes in the place from now on that the catalog was carried to.
+
+        Raises:
+            CatalogMissing: there is none.
+            CatalogUnreachable: the database does not answer.
+        """
+        left, engine = self._engine, open_engine(place, read_only=self._read_only)
+        self.place = place
+        for part in (self, *vars(self).values()):
+            if isinstance(part, TableQueries):
+                part._engine = engine
+        self._left.append(left.pool)
+        left.dispose()
 
     def close(self) -> None:
         """Closes all pooled connections."""
         self._engine.dispose()
+        for pool in self._left:  # what was at work when it was left
+            pool.dispose()
 
     def damage(self) -> list[str]:
         """Returns what SQLite finds wrong with its file, and rows that refer to rows that are not there."""
+        if isinstance(self.place, str):  # its database watches over its own files
+            return []
         try:
             with self._engine.connect() as connection:
                 said = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA quick_check")]
@@ -158,7 +180,7 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         """Returns the captions in one language of those ids that have any, in the order they came."""
         # SQLite would read every caption of a language for a few pictures: it takes a language for rare unless told,
         # and walks all of one to have them in order. So it is told, and the order is made here.
-        is_language = func.likely(captions.c.language == language)
+        is_language = Likely(captions.c.language == language)
         query = select(captions.c.seq, images.c.id, captions.c.text).select_from(JOINED)
         query = query.where(is_language, pairs_counted(chunks))
         found: dict[ImageId, list[str]] = {}

@@ -6,9 +6,23 @@ from collections.abc import Callable
 from operator import ge, gt, le, lt
 from typing import Any
 
-from sqlalchemy import ColumnElement, Float, String, and_, case, cast, exists, func, not_, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    String,
+    and_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+)
 
 from ingest.caption_search import images_captioned
+from ingest.dialect import AnyCase, entries_of, escaped
 from ingest.errors import BadOption
 from ingest.readers.names import text_of
 from ingest.schema import captions, chunk_images, chunks, images
@@ -21,7 +35,6 @@ Build = Callable[[str, str, str | None, str | None], Condition]
 
 _NONE = "none"
 _AFTER = "~"  # sorts behind all that may follow the beginning of a date
-_LIKE_WILD = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 _COMPARE = {">=": ge, ">": gt, "<=": le, "<": lt}
 
 
@@ -86,8 +99,7 @@ def _compared(column: Any, operator: str, low: str | None, high: str | None) -> 
 
 
 def _contains(column: Any, text: str) -> Condition:
-    like: Condition = column.like(f"%{text.translate(_LIKE_WILD)}%", escape="\\")
-    return like
+    return AnyCase(column, literal(f"%{escaped(text)}%"))
 
 
 def _of_source(condition: Condition) -> Condition:
@@ -98,9 +110,9 @@ def _folder(_: str, operator: str, low: str | None, high: str | None) -> Conditi
     if operator == "~":
         return _of_source(_contains(sources.c.place, low or ""))
     _require_one(operator, low, high, "folder")
-    name = text_of((low or "").rstrip("/")).translate(_LIKE_WILD)
+    name = escaped(text_of((low or "").rstrip("/")))
     begins = name if name.startswith("/") else f"%/{name}"
-    return _of_source(sources.c.place.like(f"{begins}/%", escape="\\"))
+    return _of_source(AnyCase(sources.c.place, literal(f"{begins}/%")))
 
 
 def _file(_: str, operator: str, low: str | None, high: str | None) -> Condition:
@@ -109,7 +121,7 @@ def _file(_: str, operator: str, low: str | None, high: str | None) -> Condition
         return _of_source(_contains(whole, low or ""))
     _require_one(operator, low, high, "file")
     name = text_of(low or "")
-    return _of_source(or_(whole == name, whole.like(f"%/{name.translate(_LIKE_WILD)}", escape="\\")))
+    return _of_source(or_(whole == name, AnyCase(whole, literal(f"%/{escaped(name)}"))))
 
 
 def _key(_: str, operator: str, low: str | None, high: str | None) -> Condition:
@@ -118,8 +130,11 @@ def _key(_: str, operator: str, low: str | None, high: str | None) -> Condition:
     return _of_source(and_(sources.c.key != "", _compared(sources.c.key, operator, low, high)))
 
 
+_NUMBER = r"^\s*-?\d+(\.\d+)?\s*$"
+
+
 def _meta(name: str, operator: str, low: str | None, high: str | None) -> Condition:
-    entry = func.json_each(sources.c.fields).table_valued("key", "value")
+    entry = entries_of(sources.c.fields)
     is_field = func.lower(entry.c.key) == func.lower(name)
     inside = select(1).select_from(entry)
     if low == high == _NONE:
@@ -128,9 +143,9 @@ def _meta(name: str, operator: str, low: str | None, high: str | None) -> Condit
     text = cast(entry.c.value, String)
     compared = _compared(text, operator, low, high)
     if operator != "~" and [one is None for one in numbers] == [one is None for one in (low, high)]:
-        as_number = _ordered(cast(entry.c.value, Float), operator, numbers[0], numbers[1], lambda one: one)
-        is_number = text.regexp_match(r"^\s*-?\d+(\.\d+)?\s*$")
-        compared = and_(is_number, as_number)
+        number = case((text.regexp_match(_NUMBER), cast(text, Float)))
+        as_number = _ordered(number, operator, numbers[0], numbers[1], lambda one: one)
+        compared = as_number
     return _of_source(exists(inside.where(is_field, compared)))
 
 

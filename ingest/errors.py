@@ -17,6 +17,8 @@ IngestError
 │   ├── CatalogTooNew      written by a newer Perennial
 │   ├── CatalogDamaged     SQLite finds its file damaged
 │   ├── CatalogFull        no space left for the catalog
+│   ├── CatalogMoved       carried to another place meanwhile
+│   ├── CatalogUnreachable the database that holds it does not answer
 │   ├── UnknownChunk       (also a KeyError)
 │   └── UnknownJob         (also a KeyError)
 └── StoreError
@@ -125,6 +127,17 @@ class CatalogDamaged(CatalogError):
 
 class CatalogFull(CatalogError):
     """The disk has no room for the catalog's next transaction."""
+
+
+class CatalogMoved(CatalogError):
+    """The catalog was carried to another place while this process had it open."""
+
+    def __init__(self) -> None:
+        super().__init__(phrase("The catalog lies in another place now; nothing was recorded. Try again."))
+
+
+class CatalogUnreachable(CatalogError):
+    """The database that holds the catalog does not answer, or does not let this user in."""
 
 
 class UnknownChunk(CatalogError, KeyError):

@@ -1,12 +1,12 @@
 """Facets: how many of some pictures are of each domain, language, year and folder."""
 
-import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Unpack
 
 from sqlalchemy import ColumnElement, FromClause, distinct, func, select
 
+from ingest.dialect import values_of
 from ingest.pair import ImageId
 from ingest.schema import captions, images
 from ingest.selection import Conditions, images_where
@@ -49,8 +49,7 @@ class FacetQueries(TableQueries):
         if given:
             there.append(images.c.id.in_(images_where(given)))
         if ids is not None:
-            some = func.json_each(json.dumps(list(ids))).table_valued("value")
-            there.append(images.c.id.in_(select(some.c.value)))
+            there.append(images.c.id.in_(values_of(ids)))
         pictures = select(images.c.seq, images.c.id, images.c.domain, images.c.taken).where(*there).subquery()
         spoken = captions.c.image == pictures.c.seq
         year = func.substr(pictures.c.taken, 1, 4)

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from sqlalchemy import UniqueConstraint, select
-from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.dialect import upsert
+from ingest.engines import writing
 from ingest.errors import BadOption
 from ingest.jobs import now
-from ingest.schema import writing
 from ingest.tables import TableQueries, columns_of, record_table
 
 THUMBS = ("up", "down")

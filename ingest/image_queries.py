@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, func, or_, select, update
 
+from ingest.engines import writing
 from ingest.grouping import Anchor
 from ingest.pair import ImageId, Split
 from ingest.records import ImageRecord, SketchRecord
-from ingest.schema import chunks, images, writing
+from ingest.schema import chunks, images
 from ingest.selection import Conditions, held_out, images_counted, images_where
 from ingest.tables import TableQueries, grouped
 from ingest.withheld import withheld
@@ -58,9 +59,12 @@ class ImageQueries(TableQueries):
         """
         order = [images.c.taken.desc(), images.c.seq.desc()] if by_taken else [images.c.seq.desc()]
         query = images_where(given).where(images.c.in_gallery).order_by(*order)
-        with self._engine.connect() as connection:
-            found = connection.execution_options(yield_per=_AT_ONCE).execute(query).scalars()
-            yield from map(list, found.partitions(_AT_ONCE))
+        streamed = {"yield_per": _AT_ONCE}
+        with (
+            self._engine.connect() as connection,
+            connection.execute(query, execution_options=streamed) as found,
+        ):
+            yield from map(list, found.scalars().partitions(_AT_ONCE))
 
     def ids_beginning(self, beginning: str, *, limit: int) -> list[ImageId]:
         """Returns ids, also of withdrawn images, that begin so; ids are lower-case hexadecimal digits."""
@@ -111,7 +115,7 @@ class ImageQueries(TableQueries):
         """Returns the (n,) ids of `ids_where` as fixed-width text: of many, in a third of the time."""
         found = images_where(given).subquery()
         with self._engine.connect() as connection:
-            joined = connection.scalar(select(func.group_concat(found.c.id)))
+            joined = connection.scalar(select(func.aggregate_strings(found.c.id, ",")))
         return np.array(joined.encode().split(b",") if joined else [], dtype=np.bytes_)
 
     def test_images(self, domain: str, *, chunks: Collection[str] | None = None) -> list[ImageId]:

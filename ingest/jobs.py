@@ -5,9 +5,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
+from ingest.engines import writing
 from ingest.errors import BadOption, UnknownJob
 from ingest.records import FINAL_STATES, JOB_STATES, JobRecord
-from ingest.schema import jobs, writing
+from ingest.schema import jobs
 from ingest.tables import TableQueries
 
 _CHANGEABLE = frozenset({"state", "arguments", "progress", "result", "error", "pid", "started", "finished"})

@@ -5,16 +5,17 @@ from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, case, delete, func, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 
 from ingest.aside import TAKEN_OUT, decide, put_aside, put_in_place, taken_out
+from ingest.dialect import at_least_none, upsert
+from ingest.engines import index_words, writing
 from ingest.errors import BadOption, NoValidPair, UnknownChunk
 from ingest.grouping import cluster_of
 from ingest.jobs import now, teaching_job
 from ingest.pair import ImageId
 from ingest.records import ChunkRecord, NewAside, NewChunk, Recorded
 from ingest.report import withheld_note
-from ingest.schema import captions, chunk_captions, chunk_images, chunks, images, writing
+from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
 from ingest.sentence import phrase
 from ingest.sources import record_sources
 from ingest.standing import WITHDRAWN, set_standing, settle_captions, settle_withdrawn
@@ -101,7 +102,9 @@ class ChunkRecording(TableQueries):
             settle_captions(connection, gone)
             _, pairs_after = _counts(connection)
             fewer = chunks.c.new_pairs + pairs_after - pairs_before
-            connection.execute(update(chunks).where(chunks.c.seq == seq).values(new_pairs=func.max(fewer, 0)))
+            connection.execute(
+                update(chunks).where(chunks.c.seq == seq).values(new_pairs=at_least_none(fewer))
+            )
             return ids
 
     def _chunk_id(self, said: str) -> str:
@@ -304,6 +307,7 @@ def _record_captions(
     if not rows:
         return
     connection.execute(upsert(captions).on_conflict_do_nothing(), rows)
+    index_words(connection)
     wanted = {(row["image"], row["language"], row["text"]) for row in rows}
     links = []
     for group in grouped({row["image"] for row in rows}):

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import insert, select
 
+from ingest.engines import writing
 from ingest.errors import BadOption
 from ingest.jobs import now
-from ingest.schema import writing
 from ingest.sentence import phrase
 from ingest.tables import TableQueries, columns_of, record_table
 

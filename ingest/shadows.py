@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
 from sqlalchemy import insert, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.dialect import upsert
+from ingest.engines import writing
 from ingest.jobs import now
-from ingest.schema import writing
 from ingest.tables import TableQueries, columns_of, record_table
 
 _KEYS = ("release", "against", "language")

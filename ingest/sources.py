@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Literal
 
 from sqlalchemy import JSON, Column, Connection, Index, bindparam, delete, exists, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.dialect import upsert
+from ingest.engines import writing
 from ingest.pair import ImageId
 from ingest.readers.container import Origin, Told
 from ingest.readers.names import text_of
-from ingest.schema import images, writing
+from ingest.schema import images
 from ingest.standing import settle_images
 from ingest.tables import TableQueries, columns_of, grouped, record_table
 

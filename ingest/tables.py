@@ -8,14 +8,20 @@ from typing import Any, TypeVar, get_type_hints
 import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 
+from ingest.dialect import WHOLE
 from ingest.sentence import Sentence, from_stored, to_stored
 
 metadata = sa.MetaData()
 T = TypeVar("T")
 
+LEFT, COMING = 1_000_000, 1_000_001
+"""Numbers of the schema of a catalog that was carried to another place, and of one that is being carried here.
+
+A program of any age takes them for those of a newer one, and refuses what it would read.
+"""
 _MARK = "\x1e"  # a record separator: no text of people or of the program begins with one
 _GROUP = 10_000  # values per IN (...) list; SQLite's limit is 32,766
-_TYPES = {int: sa.Integer, float: sa.Float, bool: sa.Boolean}
+_TYPES: dict[Any, Any] = {int: WHOLE, float: sa.Float, bool: sa.Boolean}
 
 
 class Said(sa.TypeDecorator[str]):
@@ -62,10 +68,10 @@ def record_table(
     columns: list[SchemaItem] = []
     for one in fields(record):
         if one.name == "id":
-            columns.append(sa.Column("seq", sa.Integer, primary_key=True))
+            columns.append(sa.Column("seq", WHOLE, primary_key=True))
         elif one.name not in given:
             kind = Said if one.name in said else _TYPES.get(kinds[one.name], sa.Text)
-            default = None if one.default is MISSING else sa.literal(one.default, kind())
+            default = None if one.default is MISSING else sa.literal(one.default, kind)
             key = one.name in keys
             columns.append(sa.Column(one.name, kind, primary_key=key, nullable=False, server_default=default))
     return sa.Table(name, metadata, *columns, *others, **options)

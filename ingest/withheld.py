@@ -12,12 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import JSON, Column, Connection, Select, delete, func, insert, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 
+from ingest.dialect import at_least_none, upsert
+from ingest.engines import writing
 from ingest.errors import BadOption, UnknownImage
 from ingest.jobs import now
 from ingest.pair import ImageId
-from ingest.schema import captions, chunk_captions, chunk_images, chunks, images, writing
+from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
 from ingest.sentence import phrase
 from ingest.standing import settle_captions, settle_images
 from ingest.tables import TableQueries, columns_of, record_table
@@ -193,8 +194,8 @@ def _count(connection: Connection, new: Iterable[Sequence[int]], sign: int) -> N
     """Adds to what chunks count as new, or takes it off."""
     for chunk, pictures, pairs in new:
         more = {
-            "new_images": func.max(chunks.c.new_images + sign * pictures, 0),
-            "new_pairs": func.max(chunks.c.new_pairs + sign * pairs, 0),
+            "new_images": at_least_none(chunks.c.new_images + sign * pictures),
+            "new_pairs": at_least_none(chunks.c.new_pairs + sign * pairs),
         }
         connection.execute(update(chunks).where(chunks.c.seq == chunk).values(**more))
 

@@ -40,7 +40,20 @@ _STOPPED = "Interrupted; nothing live has changed. The same command again finish
 _HELP = 60  # letters of a verb's line of help, which stay on one line of a terminal
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _ON_A_HOME = frozenset(
-    {"init", "serve", "work", "account", "demo", "bench", "open", "watch", "backup", "restore", "replay"}
+    {
+        "init",
+        "serve",
+        "work",
+        "account",
+        "demo",
+        "bench",
+        "open",
+        "watch",
+        "backup",
+        "restore",
+        "replay",
+        "home",
+    }
 )
 
 
@@ -200,6 +213,7 @@ _VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
         upkeep.repair,
         upkeep.backup,
         upkeep.restore,
+        upkeep.home_,
         upkeep.replay,
     ),
 }

@@ -244,6 +244,36 @@ def _passed_over(why: str) -> str:
     return f"What went live last is damaged there: {why} `perennial repair` mends the home, where it can be mended."
 
 
+def home_(
+    asked: Annotated[Literal["move"], argument("What to do: carry its catalog to another place.", "move")],
+    to: Annotated[
+        str,
+        option(
+            "--to",
+            says="postgresql://user@host/database, whose password is in PGPASSWORD or ~/.pgpass; `sqlite`: back "
+            "into the home.",
+        ),
+    ],
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Move the catalog into PostgreSQL, or back.
+
+    Servers of the home go on answering and follow by themselves; writing waits until it is done.
+    """
+    settings = settings_for(home)
+    from app.home.catalog_move import move_catalog
+    from app.home.folder import Home
+
+    done = move_catalog(Home.open(settings.home), to)
+    show(
+        is_json,
+        done,
+        f"The catalog lies in {done.catalog} now: {done.rows:,} rows, each compared, in {done.seconds:.0f} s.",
+        f"What was in {done.left} stays there unused; remove it when you like.",
+    )
+
+
 def replay(release: ReleaseArgument, home: HomeOption = None, is_json: JsonOption = False) -> None:
     """Train a release again, and compare.
 

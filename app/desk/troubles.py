@@ -86,6 +86,8 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             NoHome,
             ingest_errors.DecoderBusy,
             ingest_errors.CatalogMissing,
+            ingest_errors.CatalogMoved,
+            ingest_errors.CatalogUnreachable,
             ingest_errors.StoreMissing,
         ),
     ),

@@ -29,6 +29,7 @@ _AT_TOP = frozenset(
         "catalog.sqlite-wal",
         "catalog.sqlite-shm",
         "catalog-copy.sqlite",
+        "engines.toml",
         "blobs.lmdb",
         "vectors.lmdb",
         "inbox",

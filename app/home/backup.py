@@ -53,6 +53,7 @@ from app.home.published import MANIFEST as PUBLISHED
 from app.home.published import listed_files
 from app.home.settings import SETTINGS_FILE, settings_file
 from app.home.store import ReleaseStore
+from ingest.carrying import copy_rows, held
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES
 from ingest.storage import HeldStore, Store
@@ -133,7 +134,7 @@ def write_backup(home: Home, to: Path, tell: Tell) -> BackupWritten:
         pinned, part = home.staging / f"backup-{uuid.uuid4().hex}", to / f"{_PART}{uuid.uuid4().hex}"
         for folder in (pinned, part):
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        Catalog.open(home.catalog).close()  # brings one of an earlier release up to date
+        Catalog.open(home.catalog_place).close()  # brings one of an earlier release up to date
         with explaining_full_disk(to, "writing a backup"):
             return _Writing(home, to, pinned, part, tell).written()
 
@@ -177,7 +178,7 @@ class _Writing:
         self.tell(Stage("hold", "holding what is published"))
         self._pin()
         self._pin_uploads()
-        with _at_one_moment(self.home) as (catalog, blobs):
+        with _at_one_moment(self.home, self.part) as (catalog, blobs):
             self.tell(Stage("catalog", "copying the catalog"))
             unfinished = self._copy_catalog(catalog)
             self._pin_uploads()
@@ -282,8 +283,9 @@ class _Writing:
                 shutil.rmtree(graphs)
 
     def _pin_uploads(self) -> None:
-        with closing(reading(self.home.catalog)) as catalog:
-            jobs = _unfinished(catalog)
+        with Catalog.open(self.home.catalog_place, read_only=True) as catalog:
+            unfinished = [job for job in catalog.jobs() if job.state not in FINAL_STATES]
+        jobs = {job.id: _waits_with(job.kind, job.arguments) for job in unfinished}
         for job, source in jobs.items():
             if source is None or (self.pinned / "staging" / job / source).exists():
                 continue
@@ -399,18 +401,40 @@ class _Writing:
 
 
 @contextmanager
-def _at_one_moment(home: Home) -> Iterator[tuple[sqlite3.Connection, HeldStore]]:
+def _at_one_moment(home: Home, part: Path) -> Iterator[tuple[sqlite3.Connection, HeldStore]]:
     """Holds catalog and pictures so that nothing was written to the pictures between the two."""
-    with Store.open(home.blobs, read_only=True) as store, closing(reading(home.catalog)) as catalog:
-        catalog.isolation_level = None
+    at = _held_in_database if isinstance(home.catalog_place, str) else _held_in_file
+    with Store.open(home.blobs, read_only=True) as store:
         while True:
-            with store.held() as blobs:
-                catalog.execute("BEGIN")
-                catalog.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # only now it is held
+            with store.held() as blobs, at(home, part) as catalog:
                 if blobs.is_newest():
-                    yield catalog, blobs
+                    yield catalog(), blobs
                     return
-                catalog.execute("ROLLBACK")
+
+
+@contextmanager
+def _held_in_file(home: Home, _: Path) -> Iterator[Callable[[], sqlite3.Connection]]:
+    with closing(reading(home.catalog)) as catalog:
+        catalog.isolation_level = None
+        catalog.execute("BEGIN")
+        catalog.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # only now it is held
+        yield lambda: catalog
+
+
+@contextmanager
+def _held_in_database(home: Home, part: Path) -> Iterator[Callable[[], sqlite3.Connection]]:
+    """Holds a moment of the database; when it is asked for, it is written to a file, which goes in the end."""
+    folder = part / ".rows"
+    with ExitStack() as stack:
+        rows = stack.enter_context(held(home.catalog_place))
+
+        def written() -> sqlite3.Connection:
+            folder.mkdir()
+            stack.callback(shutil.rmtree, folder)
+            copy_rows(rows, folder / "catalog.sqlite")
+            return stack.enter_context(closing(reading(folder / "catalog.sqlite")))
+
+        yield written
 
 
 def _unfinished(catalog: sqlite3.Connection) -> dict[str, str | None]:
@@ -419,12 +443,11 @@ def _unfinished(catalog: sqlite3.Connection) -> dict[str, str | None]:
     rows = catalog.execute(
         f"SELECT seq, kind, arguments FROM jobs WHERE state NOT IN ({marks})", sorted(FINAL_STATES)
     )
-    return {
-        f"j{seq}": Path(str(json.loads(arguments).get("source", ""))).name or None
-        if kind in WITH_UPLOAD
-        else None
-        for seq, kind, arguments in rows
-    }
+    return {f"j{seq}": _waits_with(kind, json.loads(arguments)) for seq, kind, arguments in rows}
+
+
+def _waits_with(kind: str, arguments: Mapping[str, Any]) -> str | None:
+    return Path(str(arguments.get("source", ""))).name or None if kind in WITH_UPLOAD else None
 
 
 def _is_named(catalog: sqlite3.Connection, key: bytes) -> bool:

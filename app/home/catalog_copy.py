@@ -94,6 +94,8 @@ def reading(catalog: Path) -> sqlite3.Connection:
 
 
 def _is_due(home: Home, *, at_once: bool) -> bool:
+    if home.catalog_place != home.catalog:  # its database is copied by those who run it
+        return False
     own = [path for path in (home.catalog, _wal(home.catalog)) if path.exists()]
     size = sum(path.stat().st_size for path in own)
     if not own or free_bytes(home.root) < 2 * size + _LEAST_FREE:
@@ -103,6 +105,11 @@ def _is_due(home: Home, *, at_once: bool) -> bool:
     copied = home.catalog_copy.stat().st_mtime
     is_changed = max(path.stat().st_mtime for path in own) > copied
     return is_changed and time.time() - copied >= size / BYTES_PER_SECOND / SHARE
+
+
+def damage_in(home: Home) -> str:
+    """Returns what SQLite finds wrong with the catalog of a home (see `damage_of`); nothing where a database has it."""
+    return damage_of(home.catalog) if home.catalog_place == home.catalog else ""
 
 
 def damage_of(catalog: Path) -> str:
@@ -153,7 +160,7 @@ def restore_catalog(home: Home, *, by: str) -> str:
         HomeDamaged: there is no sound copy; nothing was changed.
         CatalogError: it cannot be looked through now; nothing was changed.
     """
-    if not damage_of(home.catalog):
+    if not damage_in(home):
         return ""
     if home.is_answered():
         raise UsageProblem(

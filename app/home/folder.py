@@ -13,7 +13,7 @@ from pathlib import Path
 
 from app import DISTRIBUTION
 from app.desk.errors import HomeDamaged, NewerFormat, NoHome, UsageProblem
-from app.home import durable
+from app.home import durable, engines
 from app.home.settings import Settings, load_settings
 from ingest.sentence import phrase
 
@@ -99,13 +99,14 @@ class Home:
             HomeDamaged: The sentence names what has gone.
         """
         if self.commits.is_dir() and any(self.commits.iterdir()):
-            for path in (self.catalog, self.blobs / "data.mdb"):
+            is_here = self.catalog_place == self.catalog
+            for path in (*[self.catalog] * is_here, self.blobs / "data.mdb"):
                 if not path.exists():
                     raise HomeDamaged(
                         f"{path} has gone, although this home has releases. Restore it from a backup; "
                         "nothing was changed."
                     )
-            if self.has_empty_catalog():
+            if is_here and self.has_empty_catalog():
                 raise HomeDamaged(
                     phrase(
                         "The catalog {file} is empty, although this home has releases. `perennial repair` puts its "
@@ -139,8 +140,17 @@ class Home:
 
     @property
     def catalog(self) -> Path:
-        """The SQLite file."""
+        """The SQLite file that holds the catalog, unless that lies in a database."""
         return self.root / "catalog.sqlite"
+
+    @property
+    def catalog_place(self) -> Path | str:
+        """Where the catalog lies: in this file, or in the database at this address.
+
+        Raises:
+            HomeDamaged: `engines.toml` says something that cannot be used.
+        """
+        return engines.catalog_address(self.root) or self.catalog
 
     @property
     def catalog_copy(self) -> Path:

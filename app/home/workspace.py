@@ -80,13 +80,19 @@ class Workspace:
         return cls(
             settings=settings,
             home=home,
-            catalog=Catalog.open(home.catalog, read_only=read_only),
+            catalog=Catalog.open(home.catalog_place, read_only=read_only),
             blobs=BlobStore(blobs),
             features=FeatureStore(features),
             releases=ReleaseStore(home),
             _stores=(blobs, features),
             _using=using,
         )
+
+    def follow_catalog(self) -> None:
+        """Opens the catalog where it lies now, when somebody has carried it to another place."""
+        place = self.home.catalog_place
+        if place != self.catalog.place:
+            self.catalog.follow(place)
 
     def close(self) -> None:
         """Closes catalog and stores."""

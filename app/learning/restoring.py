@@ -37,8 +37,8 @@ from app.learning.apart import try_release
 from app.learning.outcomes import Tell
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
-from ingest.schema import FULL_TEXT
 from ingest.sentence import phrase
+from ingest.sqlite import FULL_TEXT
 from ingest.storage import Store
 
 _ID = "[A-Za-z0-9][A-Za-z0-9._+-]{0,120}"

@@ -49,23 +49,35 @@ class Opened:
         """The home's folders; refuses at once where there is none."""
         return Home.open(self.installed.home)
 
-    @cached_property
+    @property
     def catalog(self) -> Catalog:
-        """The catalog; of the opened home where it is open."""
+        """The catalog, where it lies now; of the opened home where it is open."""
         if self._given is not None:
             return self._given.catalog
-        return if_only_for_reading(partial(Catalog.open, self.home.require_stores().catalog))
+        place = self.home.catalog_place
+        if self._catalog.place != place:
+            self._catalog.follow(place)
+        return self._catalog
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return if_only_for_reading(partial(Catalog.open, self.home.require_stores().catalog_place))
 
     @cached_property
     def store(self) -> ReleaseStore:
         """The releases."""
         return self._given.releases if self._given is not None else ReleaseStore(self.home)
 
-    @cached_property
+    @property
     def workspace(self) -> Workspace:
         """The opened home, with its encoders and stores."""
         if self._given is not None:
             return self._given
+        self._workspace.follow_catalog()
+        return self._workspace
+
+    @cached_property
+    def _workspace(self) -> Workspace:
         self.home.require_stores()  # refuses before the heavy imports
         from app.home.workspace import Workspace
 
@@ -76,7 +88,7 @@ class Opened:
         self._loaded = None
         self.__dict__.pop("finder", None)
         if self._given is None:
-            for name in ("workspace", "catalog"):
+            for name in ("_workspace", "_catalog"):
                 if name in self.__dict__:
                     self.__dict__.pop(name).close()
 

@@ -122,23 +122,23 @@ class Upkeep(Opened):
         return examine(self.installed, every_byte=every_byte, progress=on_stage)
 
     def repair_plan(self) -> RepairPlan:
-        from app.home.catalog_copy import damage_of
+        from app.home.catalog_copy import damage_in
         from app.home.damage import CATALOG
         from app.learning import mending
 
-        why = damage_of(self.home.catalog)
+        why = damage_in(self.home)
         if why:
             return RepairPlan((phrase("The catalog is damaged ({why}); its copy takes its place.", why=why),))
         self.store.damage.forget(CATALOG)  # it may have been put back
         return mending.plan(self.workspace)
 
     def repair(self) -> JobRecord:
-        from app.home.catalog_copy import damage_of, restore_catalog
+        from app.home.catalog_copy import damage_in, restore_catalog
         from app.home.damage import CATALOG
         from app.jobs import worker
 
         told = ""
-        if damage_of(self.home.catalog):
+        if damage_in(self.home):
             if self._given is None:
                 self.close()  # it would be open here, too
             told = restore_catalog(self.home, by=self.by)

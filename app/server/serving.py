@@ -20,7 +20,7 @@ from app.desk.health import Degraded
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
 from app.home import cores
-from app.home.catalog_copy import damage_of
+from app.home.catalog_copy import damage_in
 from app.home.damage import CATALOG
 from app.home.degraded import degraded
 from app.home.garbage import UNRELEASED_SECONDS, resumable
@@ -170,7 +170,7 @@ class Serving:
         """Has SQLite look through its pages, for which nobody waits; one that was mended is damaged no more."""
         home, damage = self.workspace.home, self.workspace.releases.damage
         try:
-            why = damage_of(home.catalog)
+            why = damage_in(home)
         except CatalogError as error:  # nobody knows; a mark stays as it is
             logger.warning("%s", error)
             return
@@ -186,7 +186,7 @@ class Serving:
             self._guarded(self._tidy)
         self._guarded(self._prepare_live)
         while not self._stopping.wait(self.settings.poll_seconds):
-            for step in (self.refresh, self._look_around, self._prepare_live):
+            for step in (self.workspace.follow_catalog, self.refresh, self._look_around, self._prepare_live):
                 self._guarded(step)
             if self._is_first:
                 self._guarded(self.work.take_over)

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from app.desk.errors import AppError
 from app.home.workspace import Workspace
 from app.jobs import worker
-from ingest.errors import IngestError
+from ingest.errors import CatalogUnreachable, IngestError
 from ingest.records import JobRecord
 
 logger = logging.getLogger(__name__)
@@ -57,7 +57,13 @@ class Work:
         """Runs every job that anybody queues, until `stop`: for a process that does nothing else."""
         self.take_up()
         while not self._stopping.wait(self._settings.poll_seconds):
-            for job in self._workspace.catalog.jobs(state="queued")[::-1]:
+            try:
+                self._workspace.follow_catalog()
+                queued = self._workspace.catalog.jobs(state="queued")[::-1]
+            except CatalogUnreachable as error:  # it comes back
+                logger.warning("%s", error)
+                continue
+            for job in queued:
                 if job.id not in self.followed:
                     self.follow(job)
 

@@ -6,12 +6,15 @@ import sqlite3
 from datetime import date
 from pathlib import Path
 
+import pytest
+
 from ingest.asked import AskedRecord
 from ingest.catalog import Catalog
 
 FIRST, SECOND = date(2026, 3, 1), date(2026, 3, 2)
 
 
+@pytest.mark.sqlite
 def test_counts_add_up_and_the_most_asked_language_comes_first(tmp_path: Path) -> None:
     with Catalog.open(tmp_path / "catalog.sqlite") as catalog:
         catalog.asked.add(FIRST, {"en": (2, 0), "th": (5, 5)})

@@ -123,6 +123,7 @@ def test_captions_are_found_by_image_and_language(catalog: Catalog) -> None:
     assert (catalog.languages(), catalog.domains()) == ({"de": 3, "en": 3}, {"photo": 3})
 
 
+@pytest.mark.sqlite
 def test_captions_of_a_few_pictures_are_found_without_reading_all_of_their_language(catalog: Catalog) -> None:
     catalog.record_chunk(chunk_of("aaa111aaa111", range(3)))
     asked: list[tuple[str, Any]] = []
@@ -137,6 +138,7 @@ def test_captions_of_a_few_pictures_are_found_without_reading_all_of_their_langu
     assert "captions_by_language" not in plan
 
 
+@pytest.mark.sqlite
 def test_a_page_is_shown_by_one_statement_that_reads_its_pictures_alone(catalog: Catalog) -> None:
     catalog.record_chunk(chunk_of("aaa111aaa111", range(4), ("fr", "en", "de")))
     asked: list[tuple[str, Any]] = []
@@ -314,7 +316,7 @@ def test_threads_share_a_catalog(catalog: Catalog) -> None:
 
 
 def test_a_reader_of_its_own_sees_what_a_writer_committed(catalog: Catalog) -> None:
-    with Catalog.open(catalog.path, read_only=True) as reader:
+    with Catalog.open(catalog.place, read_only=True) as reader:
         assert reader.gallery_ids() == []
         catalog.record_chunk(chunk_of("aaa111aaa111", range(2)))
         assert len(reader.gallery_ids()) == 2
@@ -322,6 +324,7 @@ def test_a_reader_of_its_own_sees_what_a_writer_committed(catalog: Catalog) -> N
             reader.add_job("x")
 
 
+@pytest.mark.sqlite
 def test_a_missing_newer_or_foreign_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(CatalogMissing, match="init"):
         Catalog.open(tmp_path / "none", read_only=True)
@@ -338,6 +341,7 @@ def test_a_missing_newer_or_foreign_file_is_refused_with_a_sentence(tmp_path: Pa
         Catalog.open(tmp_path / "newer")
 
 
+@pytest.mark.sqlite
 def test_the_database_is_durable(catalog: Catalog) -> None:
     with catalog._engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar_one() == "wal"

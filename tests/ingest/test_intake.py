@@ -246,12 +246,13 @@ def test_pictures_can_be_kept_out_of_the_gallery(place: Place, tmp_path: Path) -
     assert len(place.catalog.pairs()) == 3
 
 
+@pytest.mark.sqlite
 def test_a_crash_between_blobs_and_rows_leaves_only_blobs_that_are_reused(
     place: Place, tmp_path: Path
 ) -> None:
     source = folder_of(tmp_path / "a", PAIRS)
     with (
-        Catalog.open(place.catalog.path, read_only=True) as read_only,
+        Catalog.open(place.catalog.place, read_only=True) as read_only,
         pytest.raises(Exception, match="opened for reading"),
     ):
         ingest_source(source, catalog=read_only, blobs=place.blobs, options=IntakeOptions(language="en"))

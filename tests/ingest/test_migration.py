@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from ingest import migration, schema
+from ingest import migration, schema, sqlite
 from ingest.catalog import Catalog
 from ingest.errors import CatalogError, CatalogTooNew
 from ingest.pair import Pair, Split
+
+pytestmark = pytest.mark.sqlite
 
 # The tables as release 0.1 made them, with one chunk of one picture.
 SCHEMA_1 = """
@@ -116,7 +118,7 @@ def test_a_process_of_the_earlier_release_can_still_write(old: Path) -> None:
 def test_an_old_catalog_that_cannot_be_written_says_what_to_do(
     old: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "BUSY_MILLISECONDS", 20)
+    monkeypatch.setattr(sqlite, "BUSY_MILLISECONDS", 20)
     other = sqlite3.connect(old, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(CatalogError, match=r"schema 1.*locked.*perennial status"):

@@ -148,6 +148,7 @@ ON_A_HOME = {
     "backup",
     "restore",
     "replay",
+    "home",
 }
 
 

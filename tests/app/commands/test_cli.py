@@ -55,7 +55,7 @@ VERBS = {
     ),
     *("search", "serve", "work", "mcp", "account", "demo", "status", "models"),
     *("changes", "quality", "feedback", "bench", "canaries", "pictures", "held", "decide", "shadow"),
-    *("export", "import_", "doctor", "open_", "watch", "prune", "backup", "restore", "replay"),
+    *("export", "import_", "doctor", "open_", "watch", "prune", "backup", "restore", "replay", "home_"),
 }
 
 

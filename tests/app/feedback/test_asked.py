@@ -83,11 +83,12 @@ def test_what_cannot_be_written_waits_and_is_written_later(
     assert sum(one.queries for one in asked_languages(workspace.catalog, [])) == before + 1
 
 
+@pytest.mark.sqlite
 def test_nothing_of_what_was_asked_is_in_the_catalog(workspace: Workspace) -> None:
     counter = LanguageCounter(workspace.catalog)
     _ask(workspace, counter, "a most unusual zeppelin")
     counter.flush()
-    connection = sqlite3.connect(workspace.catalog.path)
+    connection = sqlite3.connect(workspace.catalog.place)
     dump = "\n".join(connection.iterdump())
     connection.close()
     assert "zeppelin" not in dump

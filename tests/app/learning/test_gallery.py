@@ -19,8 +19,9 @@ from app.learning.growth import Planner
 from index import kinds
 from index.generation import Generation
 from index.writing import write_generation
+from ingest.engines import writing
 from ingest.intake import IntakeOptions, ingest_source
-from ingest.schema import captions, chunk_captions, chunk_images, images, writing
+from ingest.schema import captions, chunk_captions, chunk_images, images
 from model_updates.encoder import Encoder
 from tests.app.small_home import copy_of, sample_chunk, small_home
 

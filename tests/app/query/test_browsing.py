@@ -19,8 +19,9 @@ from app.query.browsing import examples
 from app.query.finder import Finder
 from app.query.question import Question
 from app.query.snapshot import Snapshot
+from ingest.engines import writing
 from ingest.intake import IntakeOptions
-from ingest.schema import images, writing
+from ingest.schema import images
 from tests.app.small_home import PICTURES, copy_of, new_home, small_home
 
 

@@ -34,9 +34,10 @@ from app.query.snapshot import LastTexts, LiveSnapshot, Snapshot
 from index.generation import load_generation
 from index.segment import forget_held
 from index.writing import write_generation
+from ingest.engines import writing
 from ingest.intake import IntakeOptions
 from ingest.samples import scenes
-from ingest.schema import captions, chunk_captions, chunk_images, images, writing
+from ingest.schema import captions, chunk_captions, chunk_images, images
 from model_updates.encoder import Encoder
 from model_updates.language_profiles import base_profiles, table_of, taught_profiles
 from model_updates.photo.weights import LANGUAGES

@@ -173,7 +173,7 @@ def test_nothing_of_what_was_asked_is_kept(serving: Serving) -> None:
     _shadowed(serving)
     _ask(serving, "a most unusual zeppelin")
     _until(lambda: _answered(serving) == 1, "the query was never asked")
-    connection = sqlite3.connect(serving.workspace.catalog.path)
+    connection = sqlite3.connect(serving.workspace.catalog.place)
     dump = "\n".join(connection.iterdump())
     connection.close()
     assert "zeppelin" not in dump

@@ -1,0 +1,58 @@
+"""Carrying a home's catalog to a database that several machines reach, and back into the home's folder.
+
+Servers of the home go on answering meanwhile and follow within `poll_seconds`; who wants to write waits until it is
+done. Nobody can write to what was left behind.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.desk.errors import UpdateRunning, UsageProblem
+from app.home import engines, lock
+from app.home.folder import Home
+from ingest.carrying import carry
+
+HERE = "sqlite"
+"""Says that the catalog is to lie in the home's folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Where a catalog was carried."""
+
+    catalog: str  # the address of its database, or the path of its file
+    left: str  # where it was before
+    rows: int  # that were copied and compared
+    seconds: float
+
+
+def move_catalog(home: Home, to: str) -> Moved:
+    """Carries the catalog into the database at an address, or back where `to` is "sqlite".
+
+    Killed at any moment, it leaves the catalog where it was, or in its new place, whole; asking again finishes.
+
+    Raises:
+        UsageProblem: it lies there already.
+        UpdateRunning: somebody updates this home, or takes something in.
+        CatalogError: one lies there already, or the database cannot be used; the sentence says why.
+    """
+    home.require_stores()
+    before = home.catalog_place
+    place: Path | str = home.catalog if to == HERE else to
+    if place == before:
+        raise UsageProblem(f"The catalog lies in {place} already.")
+    started = time.monotonic()
+    with lock.hold(home.lock, "moving the catalog"):
+        _require_rest(home)
+        said = None if place == home.catalog else to
+        rows = carry(before, place, lambda: engines.write(home.root, said), owner=str(home.root.resolve()))
+    return Moved(str(place), str(before), rows, time.monotonic() - started)
+
+
+def _require_rest(home: Home) -> None:
+    for path in sorted((home.root / "workers").glob("*.lock")):
+        if lock.holder(path) is not None:
+            raise UpdateRunning(f"Job {path.stem} is at work and writes to the catalog. Wait until it ends.")

@@ -1,0 +1,62 @@
+"""Where parts of a home lie that are not in its folder: `engines.toml`, which `perennial home move` writes.
+
+    catalog = "postgresql://perennial@db.example.org/perennial"
+
+It lies in the home and not among the settings of a machine, so that everybody who opens the home finds the same.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+from app.desk.errors import HomeDamaged
+from app.home.durable import FileSystem, replace_file
+
+FILE = "engines.toml"
+_KNOWN = ("catalog",)
+_SCHEME = "postgresql:"
+
+
+def catalog_address(root: Path) -> str | None:
+    """Returns the address of the database that holds a home's catalog; None where it lies in the home's folder.
+
+    Raises:
+        HomeDamaged: the file cannot be read, or says something that is not known.
+    """
+    file = root / FILE
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise HomeDamaged(f"{file}, which says where the catalog lies, cannot be read: {error}.") from error
+    try:
+        said = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise HomeDamaged(
+            f'{file} is no TOML: {error}. Write it like `catalog = "postgresql://user@host/database"`.'
+        ) from error
+    unknown = sorted(set(said) - set(_KNOWN))
+    if unknown:
+        raise HomeDamaged(
+            f"{file} says where {unknown[0]!r} lies, which this Perennial keeps in the home's folder. "
+            f"Known there: {', '.join(_KNOWN)}."
+        )
+    address = said.get("catalog")
+    if address is not None and not (isinstance(address, str) and address.startswith(_SCHEME)):
+        raise HomeDamaged(
+            f"{file} says that the catalog lies in {address!r}; write an address like "
+            "postgresql://user@host/database, or leave the line out."
+        )
+    return address
+
+
+def write(root: Path, catalog: str | None) -> None:
+    """Says where the catalog lies from now on; None: in the home's folder."""
+    if catalog is not None:
+        replace_file(root / FILE, f"catalog = {json.dumps(catalog)}\n".encode())
+        return
+    (root / FILE).unlink(missing_ok=True)
+    FileSystem().fsync_dir(root)

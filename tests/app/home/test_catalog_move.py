@@ -1,0 +1,280 @@
+"""Claims about a home whose catalog lies in a database: it is the same home, and becomes one while it serves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import sqlalchemy as sa
+
+from app.desk.errors import HomeDamaged, UpdateRunning, UsageProblem
+from app.desk.hits import SearchRequest
+from app.desk.jobs import UpdateRequest
+from app.desk.troubles import trouble_of
+from app.home import engines, lock
+from app.home.backup import write_backup
+from app.home.catalog_copy import damage_in, keep_copy
+from app.home.catalog_move import HERE, move_catalog
+from app.home.folder import Home
+from app.home.settings import Settings, load_settings
+from app.home.workspace import Workspace
+from app.learning import adding, going_live, pictures, update_cycle
+from app.learning.restoring import restore
+from app.local.at_home import AtHome
+from ingest.catalog import Catalog
+from ingest.errors import CatalogError, CatalogUnreachable
+from ingest.intake import IntakeOptions
+from tests.app.server.served import make_home, sample_upload, served
+from tests.app.small_home import copy_of, sample_chunk, small_home
+
+GATE: dict[str, Any] = {"samples": 200, "minimum_images": 2}
+LEARNING = {"epochs": 2, "batch_size": 32}
+ASKED: tuple[dict[str, Any], ...] = (
+    {"text": "a red boat"},
+    {"text": "ein rotes Boot", "language": "de"},
+    {"text": "a boat", "where": "width > 10"},
+    {"domains": ["scenes"]},
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return Home.open(copy_of(small_home(tmp_path_factory), tmp_path))
+
+
+def database(place: Path) -> str:
+    from tests.postgres_server import schema_for
+
+    return schema_for(place)
+
+
+@pytest.mark.parametrize(
+    ("to", "says"),
+    [
+        ("mysql://host/pictures", "PostgreSQL is the one database"),
+        ("mysql://host/pictures?password=secret", "holds a password"),
+        ("postgresql://ada:secret@host:port/pictures", "no address of a database"),
+        ("postgresql://host/pictures?sslpassword=secret", "holds a password"),
+        ("postgresql://ada:secret@host/pictures", "holds a password"),
+        ("postgresql://host/pictures?password=secret", "holds a password"),
+        ("the database", "no address of a database"),
+        ("postgresql://ada@127.0.0.1:1/pictures", "cannot be reached"),
+    ],
+)
+def test_what_is_no_place_for_a_catalog_is_refused_and_nothing_changes(
+    home: Home, to: str, says: str
+) -> None:
+    with pytest.raises(CatalogError, match=says) as refused:
+        move_catalog(home, to)
+    assert "secret" not in str(refused.value)
+    assert home.catalog_place == home.catalog
+    with Catalog.open(home.catalog_place) as catalog:
+        catalog.add_job("gallery")
+
+
+def test_it_is_not_carried_to_where_it_is_nor_while_a_job_writes(home: Home) -> None:
+    with pytest.raises(UsageProblem, match="already"):
+        move_catalog(home, HERE)
+    (home.root / "workers").mkdir(exist_ok=True)
+    with lock.hold(home.root / "workers" / "j7.lock", "job j7"), pytest.raises(UpdateRunning, match="j7"):
+        move_catalog(home, "postgresql://host/pictures")
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("catalog = ", "no TOML"),
+        ("catalog = 'mysql://host/pictures'", "mysql"),
+        ("catalog = 7", "7"),
+        ("pictures = 's3://bucket'", "'pictures'"),
+    ],
+)
+def test_what_a_home_says_of_its_engines_is_understood_or_refused(home: Home, text: str, says: str) -> None:
+    (home.root / engines.FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(HomeDamaged, match=says):
+        Workspace.open(Settings(home=home.root))
+
+
+def test_a_database_that_does_not_answer_is_said_and_no_empty_catalog_is_made(home: Home) -> None:
+    engines.write(home.root, "postgresql://ada@127.0.0.1:1/pictures")
+    with pytest.raises(CatalogUnreachable, match="127.0.0.1"):
+        Workspace.open(Settings(home=home.root))
+    engines.write(home.root, None)
+    with Workspace.open(Settings(home=home.root)) as workspace:
+        assert workspace.catalog.chunks()
+
+
+@pytest.mark.postgres
+def test_a_home_tells_the_same_story_with_its_catalog_in_a_database(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    told = []
+    for name in ("in a file", "in a database"):
+        settings = load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path, name), gate=GATE)
+        if name == "in a database":
+            move_catalog(Home.open(settings.home), database(tmp_path))
+        told.append(list(story(settings, tmp_path / f"{name}.zip")))
+        assert (settings.home / engines.FILE).exists() == (name == "in a database")
+    assert told[0] == told[1]
+    assert len(told[0]) > 20
+
+
+def story(settings: Settings, upload: Path) -> Any:
+    """What is answered, judged and numbered while a home takes in, learns, goes live and goes back."""
+    with Workspace.open(settings) as workspace, AtHome(settings, by="test", workspace=workspace) as desk:
+
+        def answers() -> Any:
+            for asked in ASKED:
+                answer = desk.search(SearchRequest(k=20, **asked))
+                yield answer.release.partition("-")[0], answer.commit
+                yield [(hit.id, hit.score, hit.captions, hit.domain) for hit in answer.hits]
+            yield [(one.image_id, one.text) for one in desk.captions("red bo")]
+
+        yield from answers()
+        added = adding.add_chunk(
+            workspace, sample_chunk(upload, pictures=30, first=5), IntakeOptions(), by="test"
+        )
+        yield added.report.chunk_id, added.report.new_pairs
+        yield from answers()
+        request = UpdateRequest(
+            chunk=added.report.chunk_id, strategy="language-tables", options=LEARNING, promote=True
+        )
+        outcome = update_cycle.update(
+            workspace, request, scratch=workspace.home.staging / "j", progress=lambda _: None
+        )
+        yield outcome.verdict, outcome.gate["rules"], outcome.commit
+        if outcome.commit is None:
+            going_live.promote(workspace, str(outcome.release), why="try it", by="test", force=True)
+        yield from answers()
+        pictures.take_out(workspace, [workspace.catalog.gallery_ids()[3]], by="test", why="private")
+        going_live.rollback(workspace, why="second thoughts", by="test")
+        yield from answers()
+        yield [one.state for one in workspace.catalog.jobs()], workspace.catalog.languages()
+
+
+@pytest.mark.postgres
+def test_a_home_is_carried_there_and_back_while_it_serves(tmp_path: Path) -> None:
+    settings = make_home(tmp_path)
+    home, address = Home.open(settings.home), database(tmp_path)
+    with served(settings) as server, server.client() as client:
+        failed, answered = list[str](), list[int]()
+        stopping = threading.Event()
+
+        def ask() -> None:
+            with server.client() as own:
+                while not stopping.is_set():
+                    answer = own.post("/v1/search", json={"text": "a red boat", "k": 5})
+                    answered.append(answer.status_code)
+                    if answer.status_code != 200 or len(answer.json()["hits"]) != 5:
+                        failed.append(answer.text)
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        try:
+            for to in (address, HERE, address):
+                done = move_catalog(home, to)
+                assert done.rows > 50
+                wait_until(lambda: server.serving.workspace.catalog.place == home.catalog_place)
+                job = take_in(client, sample_upload(tmp_path / "more.zip", first=60 + done.rows % 9, count=3))
+                assert server.ended(job).state == "succeeded"
+                with Catalog.open(home.catalog_place, read_only=True) as catalog:
+                    assert catalog.job(job).state == "succeeded"
+        finally:
+            stopping.set()
+            asking.join()
+        assert not failed
+        assert len(answered) > 10
+
+
+@pytest.mark.postgres
+def test_tables_of_others_are_left_alone(home: Home, tmp_path: Path) -> None:
+    import psycopg
+
+    address = database(tmp_path)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("CREATE TABLE jobs (theirs text)")
+        connection.execute("INSERT INTO jobs VALUES ('kept')")
+        with pytest.raises(CatalogError, match="'jobs' already"):
+            move_catalog(home, address)
+        assert connection.execute("SELECT theirs FROM jobs").fetchall() == [("kept",)]
+    with pytest.raises(CatalogError, match="cannot be reached"):
+        move_catalog(home, f"{address}&client_encoding=none")
+    assert home.catalog_place == home.catalog
+
+
+@pytest.mark.postgres
+def test_a_program_that_has_the_home_open_follows_it(home: Home, tmp_path: Path) -> None:
+    with AtHome(load_settings(home=home.root, ask_server=False), by="test") as desk:
+        known = [one.id for one in desk.chunks()]
+        move_catalog(home, database(tmp_path))
+        home.catalog.unlink()
+        assert [one.id for one in desk.chunks()] == known
+        desk.workspace.catalog.set_pin("boat", "en", desk.catalog.gallery_ids()[0])
+        assert [one.query for one in desk.canaries()] == ["boat"]
+
+
+@pytest.mark.postgres
+def test_a_database_that_was_restarted_is_connected_to_again(home: Home, tmp_path: Path) -> None:
+    address = database(tmp_path)
+    move_catalog(home, f"{address}&application_name=restarted")
+    with Workspace.open(Settings(home=home.root)) as workspace:
+        known = workspace.catalog.chunks()
+        cut_off(address)
+        assert workspace.catalog.chunks() == known
+        with workspace.catalog._engine.connect() as connection:
+            connection.execute(sa.text("SELECT 1"))
+            cut_off(address)
+            with pytest.raises(CatalogUnreachable, match="look whether the database runs") as lost:
+                connection.execute(sa.text("SELECT 1"))
+        assert trouble_of(lost.value).status == 503
+        assert workspace.catalog.chunks() == known
+        cut_off(address)
+        workspace.catalog.add_job("gallery")
+
+
+def cut_off(address: str) -> None:
+    """Ends every other connection, as a database does that stops."""
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        others = "SELECT pid FROM pg_stat_activity WHERE application_name = 'restarted'"
+        assert connection.execute(
+            f"SELECT pg_terminate_backend(pid, 5000) FROM ({others}) AS other"
+        ).fetchall()
+
+
+def take_in(client: httpx.Client, upload: Path) -> str:
+    with upload.open("rb") as file:
+        answer = client.post("/v1/chunks", files={"file": file})
+    return str(answer.raise_for_status().json()["job"]["id"])
+
+
+def wait_until(holds: Any) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.postgres
+def test_a_backup_of_it_is_a_home_with_a_catalog_of_its_own(home: Home, tmp_path: Path) -> None:
+    move_catalog(home, database(tmp_path))
+    assert not keep_copy(home, at_once=True), "its database is copied by those who run it"
+    home.catalog.unlink()
+    assert damage_in(home) == ""
+    with Workspace.open(Settings(home=home.root)) as workspace:
+        chunks, captions = workspace.catalog.chunks(), workspace.catalog.languages()
+        workspace.catalog.add_job("gallery")
+    (tmp_path / "backups").mkdir()
+    done = write_backup(home, tmp_path / "backups", lambda _: None)
+    assert not list(done.path.glob(".rows*"))
+    there = tmp_path / "there"
+    restore(Settings(home=there), done.path, sha256=done.sha256, tell=lambda _: None)
+    assert Home.open(there).catalog_place == there / "catalog.sqlite"
+    with Workspace.open(Settings(home=there)) as workspace:
+        assert (workspace.catalog.chunks(), workspace.catalog.languages()) == (chunks, captions)
+        assert workspace.catalog.damage() == []

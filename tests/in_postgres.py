@@ -1,0 +1,73 @@
+"""Catalogs that tests make lie in PostgreSQL, each in a schema of its own, instead of in a file.
+
+`make scale-test` runs tests so: what is asked of a catalog is answered alike by both. What asks SQLite itself is marked
+`sqlite`, and left out.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from app.home import engines
+from app.home.folder import Home
+from ingest import carrying, postgres
+from ingest.catalog import Catalog
+from ingest.engines import open_engine
+from ingest.errors import CatalogError
+from ingest.schema import SCHEMA
+from tests.postgres_server import schema_for
+
+
+def _made_in(place: object) -> str:
+    """Returns the address of a catalog for a place, after making it."""
+    address = schema_for(place)
+    engine = postgres.connect(address, read_only=False)
+    with suppress(CatalogError), postgres.making(engine) as connection:
+        postgres.set_number(connection, SCHEMA)
+    engine.dispose()
+    return address
+
+
+_create = Home.create.__func__  # type: ignore[attr-defined]
+
+
+def _created(cls: type[Home], root: Path) -> Home:
+    is_new = not (root / "FORMAT").exists()
+    home: Home = _create(cls, root)
+    if is_new:
+        engines.write(root, _made_in(root.resolve()))
+    return home
+
+
+def _opened(cls: type[Catalog], place: Path | str, *, read_only: bool = False) -> Catalog:
+    if not isinstance(place, str):
+        # Where a test opens the file of a home, it means the catalog of the home.
+        of_home = engines.catalog_address(place.parent)
+        place = of_home or (schema_for(place) if read_only else _made_in(place))
+    return cls(open_engine(place, read_only=read_only), place, read_only=read_only)
+
+
+_copytree = shutil.copytree
+
+
+def _copied(source: Path, target: Path, *more: Any, **how: Any) -> Path:
+    """Copies a folder; a home that comes to lie there has a catalog of its own."""
+    copied = Path(_copytree(source, target, *more, **how))
+    if (copied / engines.FILE).exists():
+        address = schema_for(copied.resolve())
+        engine = postgres.connect(address, read_only=False)
+        with carrying.held(engines.catalog_address(copied) or "") as rows, postgres.making(engine) as copy:
+            carrying.copy_all(rows, copy)
+            postgres.set_number(copy, SCHEMA)
+        engine.dispose()
+        engines.write(copied, address)
+    return copied
+
+
+_patched: Any = (Home, Catalog, shutil)
+_patched[0].create = classmethod(_created)
+_patched[1].open = classmethod(_opened)
+_patched[2].copytree = _copied

@@ -1,0 +1,242 @@
+"""Claims about carrying a catalog: every row comes along, and nobody writes to what was left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from ingest.carrying import carry, copy_rows, held
+from ingest.catalog import Catalog
+from ingest.engines import Place, open_engine
+from ingest.errors import CatalogError, CatalogMissing, CatalogMoved
+from ingest.pair import Split
+from ingest.postgres import plain
+from ingest.records import NewChunk, NewImage
+from ingest.tables import metadata
+from tests.ingest.test_catalog import chunk_of, image_id
+
+pytestmark = pytest.mark.filterwarnings("ignore:XDG_RUNTIME_DIR")
+# Longer than what an index of PostgreSQL's holds, and nothing that can be packed.
+LONG = "".join(map(chr, random.Random(1).choices(range(0x4E00, 0x9FFF), k=1990)))
+REPORT = {"said": "\0 é 😀 \\u0000", "half": "\ud800", "number": float("nan"), "most": [float("inf"), 1]}
+FILE, DATABASE = "file", pytest.param("database", marks=pytest.mark.postgres)
+
+
+@pytest.fixture(params=[FILE, DATABASE])
+def before(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+    """A catalog with something in every table that people fill, in a file and in a database."""
+    file = tmp_path / "catalog.sqlite"
+    with opened(file) as catalog:
+        fill(catalog)
+    place: Place = file
+    if request.param == "database":
+        place = database("before", tmp_path)
+        carry(file, place, lambda: None)
+    with opened(place) as catalog:
+        yield catalog
+
+
+@pytest.fixture(params=[FILE, DATABASE])
+def elsewhere(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where there is no catalog."""
+    return database("elsewhere", tmp_path) if request.param == "database" else tmp_path / "elsewhere.sqlite"
+
+
+def database(name: str, tmp_path: Path) -> str:
+    from tests.postgres_server import schema_for
+
+    return schema_for(tmp_path / name)
+
+
+def opened(place: Place) -> Catalog:
+    return Catalog(open_engine(place, read_only=False), place)
+
+
+def fill(catalog: Catalog) -> None:
+    catalog.record_chunk(
+        chunk_of("aaa111aaa111", range(40), ("en", "de")), lambda new: {"new": new.new_pairs}
+    )
+    texts = [
+        "naïve CAFÉ, l'été",
+        "कुत्ता दौड़ता है",
+        "一只红色的船",
+        "a t-shirt, a t-shirt",
+        "word" * 700,
+        "\0 nothing",
+    ]
+    ids = [image_id(100 + n) for n in range(len(texts))]
+    pictures = [NewImage(one, "photo", Split.TRAIN, 64, 48, "PNG", latitude=0.1 + 0.2) for one in ids]
+    captions = [(one, "en", text) for one, text in zip(ids, texts, strict=True)]
+    catalog.record_chunk(NewChunk("bbb222bbb222", "b", True, pictures, captions), lambda _: REPORT)
+    catalog.record_chunk(chunk_of("ccc333ccc333", range(50, 60)))
+    catalog.set_standing("ccc333ccc333", "withdrawn", by="x", why="y")
+    catalog.withheld.take_out([image_id(3)], by="x", why="y")
+    catalog.set_pin("boat", "en", image_id(1))
+    catalog.asked.add(date(2026, 3, 1), {"en": (3, 1)})
+    catalog.release_words.say("r1", "kept", by="x", why="y")
+    catalog.add_job("ingest", {"source": "a.zip"})
+
+
+def rows(place: Place) -> dict[str, list[Any]]:
+    with held(place) as connection:
+        return {
+            one.name: [tuple(row) for row in connection.execute(sa.select(one).order_by(*one.primary_key))]
+            for one in metadata.sorted_tables
+        }
+
+
+def searched(catalog: Catalog) -> list[object]:
+    asked = [
+        "en text 7",
+        "text",
+        "été",
+        "कुत्ता",
+        "红色",
+        "t-shirt",
+        "t shirt a",
+        "te",
+        "wordword",
+        "!!!",
+        "nothing here",
+    ]
+    return [[catalog.find_captions(one), catalog.captioned_like(one)] for one in asked]
+
+
+def test_every_row_comes_along_and_is_found_as_before(before: Catalog, elsewhere: Place) -> None:
+    kept, found, place = rows(before.place), searched(before), before.place
+    assert carry(place, elsewhere, lambda: None) == sum(map(len, kept.values())) > 200
+    assert {name: len(some) for name, some in rows(elsewhere).items()} == {
+        name: len(some) for name, some in kept.items()
+    }
+    assert as_kept(rows(elsewhere)) == as_kept(kept)
+    with opened(elsewhere) as after:
+        assert searched(after) == found
+        job = after.add_job("ingest")
+        assert job.id == "j2", "what comes next is numbered after what came along"
+        after.record_chunk(chunk_of("ddd444ddd444", range(70, 72)), lambda _: {})
+        assert len(after.chunks()) == 4
+        after.forget([image_id(100)])
+        assert not after.find_captions("café")
+    carry(elsewhere, place, lambda: None)
+    with opened(place) as again:
+        assert len(again.chunks()) == 4
+        assert not again.find_captions("café")
+
+
+def as_kept(tables: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """What PostgreSQL keeps of rows: no NUL, no half of a character, and no number that is none."""
+    return {name: [tuple(map(plain, row)) for row in some] for name, some in tables.items()}
+
+
+def test_who_had_it_open_reads_on_and_writes_where_it_lies_now(before: Catalog, elsewhere: Place) -> None:
+    pins = before.pins()
+    carry(before.place, elsewhere, lambda: None)
+    assert before.pins() == pins
+    with pytest.raises(CatalogMoved, match="another place"):
+        before.set_pin("car", "en", image_id(2))
+    with pytest.raises(CatalogMissing):
+        opened(before.place)
+    if isinstance(before.place, Path):
+        with (
+            closing(sqlite3.connect(before.place)) as earlier,
+            pytest.raises(sqlite3.Error, match="another place"),
+        ):
+            earlier.execute("DELETE FROM pins")  # as a program that knows of no other place
+    before.follow(elsewhere)
+    before.set_pin("car", "en", image_id(2))
+    before.asked.add(date(2026, 3, 1), {"en": (1, 0)})
+    with opened(elsewhere) as after:
+        assert [one.query for one in after.pins()] == ["boat", "car"]
+        assert after.asked.since(date(2026, 3, 1))[0].queries == 4
+
+
+def test_cut_off_before_it_is_decided_all_is_as_it_was(before: Catalog, elsewhere: Place) -> None:
+    def cut_off() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry(before.place, elsewhere, cut_off)
+    before.set_pin("car", "en", image_id(2))
+    carry(before.place, elsewhere, lambda: None)
+    with opened(elsewhere) as after:
+        assert [one.query for one in after.pins()] == ["boat", "car"]
+
+
+def test_cut_off_while_it_is_decided_nobody_writes_anywhere_until_it_is_finished(
+    before: Catalog, elsewhere: Place, tmp_path: Path
+) -> None:
+    """A process is killed in the moment between the two places, while another waits to write."""
+    kept, place = rows(before.place), before.place
+    with ThreadPoolExecutor() as others:
+        killed = multiprocessing.get_context("spawn").Process(
+            target=carried_and_killed, args=(place, elsewhere)
+        )
+        killed.start()
+        waiting = [others.submit(before.set_pin, f"{n}", "en", image_id(2)) for n in range(2)]
+        killed.join()
+    assert killed.exitcode == 7
+    done = {f"{n}" for n, one in enumerate(waiting) if not one.exception()}
+    assert all(isinstance(one.exception(), CatalogMoved | None) for one in waiting)
+    carry(place, elsewhere, lambda: None, owner="this home")
+    with opened(elsewhere) as after:
+        assert {one.query for one in after.pins()} == {"boat", *done}, "what was said to be done is there"
+    was, now = as_kept(kept), as_kept(rows(elsewhere))
+    assert {name for name in was if was[name] != now[name]} <= {"pins"}
+
+
+def carried_and_killed(place: Place, elsewhere: Place) -> None:
+    carry(place, elsewhere, lambda: os._exit(7), owner="this home")
+
+
+def test_what_another_home_has_not_finished_is_not_removed(
+    before: Catalog, elsewhere: Place, tmp_path: Path
+) -> None:
+    if isinstance(elsewhere, Path):
+        return  # a file lies in the folder of its home
+    killed = multiprocessing.get_context("spawn").Process(
+        target=carried_and_killed, args=(before.place, elsewhere)
+    )
+    killed.start()
+    killed.join()
+    opened(tmp_path / "new.sqlite").close()
+    with pytest.raises(CatalogError, match="holds a catalog already"):
+        carry(tmp_path / "new.sqlite", elsewhere, lambda: None, owner="another home")
+
+
+def test_a_catalog_is_not_written_over(before: Catalog, elsewhere: Place, tmp_path: Path) -> None:
+    carry(before.place, elsewhere, lambda: None)
+    opened(tmp_path / "new.sqlite").close()
+    with pytest.raises(CatalogError, match="holds a catalog already"):
+        carry(tmp_path / "new.sqlite", elsewhere, lambda: None)
+    opened(tmp_path / "new.sqlite").close()
+    with opened(elsewhere) as after:
+        assert len(after.chunks()) == 3
+
+
+def test_a_table_of_another_program_is_not_left_behind_in_silence(tmp_path: Path, elsewhere: Place) -> None:
+    file = tmp_path / "catalog.sqlite"
+    opened(file).close()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE later (x)")
+    with pytest.raises(CatalogError, match="'later'"):
+        carry(file, elsewhere, lambda: None)
+    opened(file).close()
+
+
+def test_a_moment_is_written_to_a_file_while_others_write(before: Catalog, tmp_path: Path) -> None:
+    kept = rows(before.place)
+    with held(before.place) as moment:
+        before.set_pin("car", "en", image_id(2))
+        copy_rows(moment, tmp_path / "copy.sqlite")
+    assert as_kept(rows(tmp_path / "copy.sqlite")) == as_kept(kept)

