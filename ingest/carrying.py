@@ -141,6 +141,8 @@ def copy_all(source: sa.Connection, target: sa.Connection) -> int:
         if is_postgres:
             postgres.count_on(target, table)
     index_words(target)
+    if is_postgres:
+        postgres.look_at_tables(target)
     return count
 
 
