@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -81,6 +82,29 @@ def test_what_cannot_be_written_waits_and_is_written_later(
         counter.flush()
     counter.flush()
     assert sum(one.queries for one in asked_languages(workspace.catalog, [])) == before + 1
+
+
+def test_a_rush_is_counted_in_small_steps_that_leave_the_processor_to_searches(workspace: Workspace) -> None:
+    before = sum(one.queries for one in asked_languages(workspace.catalog, []))
+    counter = LanguageCounter(workspace.catalog)
+    for n in range(200):
+        _ask(workspace, counter, f"a red house and {n} boats")
+    began, worked = time.perf_counter(), time.thread_time()
+    counter.flush(rests=4.0)
+    assert time.thread_time() - worked < 0.5 * (time.perf_counter() - began)
+    assert sum(one.queries for one in asked_languages(workspace.catalog, [])) == before + 200
+
+
+def test_a_server_that_ends_waits_for_no_rest(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = sum(one.queries for one in asked_languages(workspace.catalog, []))
+    monkeypatch.setattr("app.feedback.asked._EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("app.feedback.asked._RESTS", 1e6)
+    counter = LanguageCounter(workspace.catalog)
+    for n in range(20):
+        _ask(workspace, counter, f"a red house and {n} boats")
+    counter.start()
+    counter.stop()
+    assert sum(one.queries for one in asked_languages(workspace.catalog, [])) == before + 20
 
 
 @pytest.mark.sqlite
