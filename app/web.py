@@ -19,6 +19,7 @@ from app.home import logs
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.workspace import Workspace
+from app.server.admission import LoadShedding
 from app.server.api import create_api
 from app.server.forwarding import Forwarded
 from app.server.handing import HandedServer, server_options
@@ -42,6 +43,8 @@ def create_app(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
 
     app = create_api(serving, passwords)
     mount_pages(app, serving, passwords)
+    # The last one added is the outermost.
+    app.add_middleware(LoadShedding, search=serving.searching, turned_away=serving.metrics.turned_away)
     return app
 
 

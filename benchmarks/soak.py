@@ -4,8 +4,8 @@
 
 `make soak` runs all of it. What fits into seconds runs in `make test` as well; here the same is done a thousand times,
 or with the real processes. A part that was left out keeps its line from the last time, as
-benchmarks/results/reliability.json has it. A run that was cut off goes on with --resume: parts that held at the same
-commit are not tried again.
+benchmarks/results/reliability.json has it. A run that was cut off goes on with --resume: parts that held for the same
+code are not tried again.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from soak_swaps import swaps_under_load
 from speed import machine, measured_tables
 from speed_timing import ROOT, Measured
 
+CODE = ("app", "index", "ingest", "model_updates", "tests")
 KEPT = ROOT / "benchmarks" / "results" / "reliability.json"
 REPORT = ROOT / "docs" / "results" / "reliability.md"
 INTRODUCTION = """# Reliability
@@ -98,7 +99,7 @@ def main() -> int:
             if arguments.only and name not in arguments.only:
                 continue
             before = kept.get(name, {})
-            if resumed and before.get("commit") == commit and before["holds"]:
+            if resumed and before.get("holds") and _is_same_code(before.get("commit", "")):
                 continue
             print(time.strftime("%H:%M:%S", time.gmtime()), name, flush=True)
             kept[name] = asdict(measure()) | {
@@ -127,10 +128,16 @@ def _commit() -> str:
     return f"{head} with changes" if differs else head
 
 
+def _is_same_code(commit: str) -> bool:
+    """Says whether what a commit had under CODE is what is tried now."""
+    asked = ["git", "diff", "--quiet", commit or "nothing", "HEAD", "--", *CODE]
+    return subprocess.run(asked, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--only", action="append")
-    parser.add_argument("--resume", action="store_true", help="what held at this commit is not tried again")
+    parser.add_argument("--resume", action="store_true", help="what held for this code is not tried again")
     parser.add_argument("--quick", action="store_true", help="small sizes, no report")
     parser.add_argument(
         "--minutes",

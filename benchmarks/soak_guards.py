@@ -29,9 +29,16 @@ GUARDS = (
     Guard(
         "no more wait than may",
         "app/server/places.py",
-        "if len(self._queue) < (1 if self._is_overload() else self._most_waiting):",
+        "if len(self._queue) < self._may_wait():",
         "if True:",
         f"{_SERVER}/test_places.py::test_more_than_may_wait_is_refused_at_once",
+    ),
+    Guard(
+        "an overload ends when all places together could do what comes",
+        "app/server/places.py",
+        "too_many = self._came * self._takes > self._at_once * _FADES_SECONDS",
+        "too_many = True",
+        f"{_SERVER}/test_places.py::test_what_the_places_can_do_is_done_again_soon_after_an_overload",
     ),
     Guard(
         "under overload half of the places stay free",

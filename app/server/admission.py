@@ -26,7 +26,7 @@ from app.server.guard import (
     refusal,
     route_of,
 )
-from app.server.places import RETRY_AFTER, Gone, HeldPlace, Places
+from app.server.places import BUSY, RETRY_AFTER, Gone, HeldPlace, Places
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +34,8 @@ _SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/knn-service", "/predict
 # More than one text, or longer than any text and filter, so that there is a picture in it.
 _HEAVY = frozenset({"/v1/compare", "/v1/comparisons"}) | QUERY_PATHS - _SEARCHES
 _HEAVY_BYTES = 64 * 1024
+_HEAVY_DIGITS = len(str(_HEAVY_BYTES))  # a length of fewer is less
+_TOO_BUSY = "too busy for a request of the kind %s"
 _UPLOADS = ("/v1/items", *UPLOAD_PATHS)
 _HEALTH = frozenset({"/metrics", "/version"})
 # What may lie in memory of bodies whose requests wait, of heavy ones and of all others; an upload goes to the disk as
@@ -102,7 +104,7 @@ class Admission:
             return
         except TooBusy as error:
             self._turned_away(kind)
-            logger.warning("too busy for a request of the kind %s", kind)
+            logger.warning(_TOO_BUSY, kind)
             await refusal(503, "too_busy", error.message, RETRY_AFTER)(scope, receive, send)
             return
         finally:
@@ -133,6 +135,36 @@ class Admission:
             await self.app(scope, receive, send_and_leave)
         finally:
             place.give_back()
+
+
+class LoadShedding:
+    """Refuses a search that can get no place before anything else looks at it.
+
+    Under overload most of the work is refusing: what a refusal costs is taken from the answers. A page of another
+    origin goes the long way, since a browser shows it no answer without the headers that it gets there.
+    """
+
+    def __init__(self, app: ASGIApp, search: Places, turned_away: Callable[[str], None]) -> None:
+        self.app = app
+        self._search = search
+        self._turned_away = turned_away
+        self._answer = refusal(503, "too_busy", BUSY, RETRY_AFTER)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes on everything but a search that is refused."""
+        if not (_is_plain_search(scope) and self._search.refuses_one_more()):
+            await self.app(scope, receive, send)
+            return
+        self._turned_away("search")
+        logger.warning(_TOO_BUSY, "search")
+        await self._answer(scope, receive, send)
+
+
+def _is_plain_search(scope: Scope) -> bool:
+    if scope["type"] != "http" or scope["method"] != "POST" or route_of(scope) not in _SEARCHES:
+        return False
+    said = dict(scope["headers"])
+    return b"origin" not in said and len(said.get(b"content-length", b"")) < _HEAVY_DIGITS
 
 
 async def _gone(receive: Receive) -> None:

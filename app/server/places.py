@@ -3,7 +3,7 @@
 A queue that empties is a burst, and waiting it out costs nobody much. Where many are refused for longer, as many come
 as go, and whoever stands in the queue waits for nothing. From then on hardly anybody at the door waits, and half of the
 places are left free, whose share of the processor goes to the refusals, so that what is answered is answered nearly as
-soon as ever (Nichols and Jacobson, "Controlling Queue Delay", 2012), until fewer are refused.
+soon as ever (Nichols and Jacobson, "Controlling Queue Delay", 2012), until all places together could do what comes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from contextvars import ContextVar
 from app.desk.errors import TooBusy
 from ingest.sentence import phrase
 
+BUSY = phrase("The server is busy right now. Try again in a few seconds.")
 PATIENCE_SECONDS = 10.0
 """How long a thread waits, in which a page asks for a person."""
 _AT_THE_DOOR_SECONDS = 0.9  # so that a refusal is back within a second
@@ -29,7 +30,8 @@ RETRY_AFTER = {"Retry-After": "2"}
 """The header of a refusal; in seconds."""
 _LOOK_SECONDS = 0.05  # how soon those who wait learn that it is overload
 _SHORTEST_PATIENCE = 0.002
-# Overload is that of those who came within the last second or so more than this share was refused, for so long.
+# Overload is that of those who came within the last second or so more than this share was refused, for so long, and
+# that they were more than all places could do.
 _OVERLOAD, _FADES_SECONDS, _OVERLOAD_SECONDS = 0.1, 1.0, 0.25
 _SHARE_OF_LAST = 0.1
 
@@ -78,6 +80,16 @@ class Places:
         finally:
             self._give_back(time.monotonic() - began)
 
+    def refuses_one_more(self) -> bool:
+        """Whether nobody else may wait; who comes then is counted as refused."""
+        with self._lock:
+            self._fade()
+            if self._free > self._kept_free() or len(self._queue) < self._may_wait():
+                return False
+            self._came += 1
+        self.refusal()
+        return True
+
     async def take(self, gone: Callable[[], Coroutine[None, None, None]] | None = None) -> HeldPlace:
         """Returns a place, waiting for one at the door and without a thread.
 
@@ -122,7 +134,7 @@ class Places:
                 self._free -= 1
                 waiter.set_result(None)
                 return waiter
-            if len(self._queue) < (1 if self._is_overload() else self._most_waiting):
+            if len(self._queue) < self._may_wait():
                 self._queue.append(waiter)
                 return waiter
         raise self.refusal()
@@ -134,7 +146,7 @@ class Places:
             if not self._is_overrun():
                 self._overrun_since = self._counted
             self._refused += 1
-        return TooBusy(phrase("The server is busy right now. Try again in a few seconds."))
+        return TooBusy(BUSY)
 
     def _fade(self) -> None:
         now = time.monotonic()
@@ -142,10 +154,15 @@ class Places:
         self._counted, self._came, self._refused = now, self._came * kept, self._refused * kept
 
     def _is_overrun(self) -> bool:
-        return self._refused > _OVERLOAD * self._came
+        """Whether many are refused and more come than the places could do; half of the places refuse many for ever."""
+        too_many = self._came * self._takes > self._at_once * _FADES_SECONDS
+        return too_many and self._refused > _OVERLOAD * self._came
 
     def _is_overload(self) -> bool:
         return self._is_overrun() and time.monotonic() - self._overrun_since >= _OVERLOAD_SECONDS
+
+    def _may_wait(self) -> int:
+        return 1 if self._is_overload() else self._most_waiting
 
     def _kept_free(self) -> int:
         return self._at_once // 2 if self._is_overload() else 0

@@ -15,7 +15,7 @@ import pytest
 from starlette.responses import PlainTextResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from app.server.admission import Admission, kind_of, places_by_kind
+from app.server.admission import Admission, LoadShedding, kind_of, places_by_kind
 from app.server.places import Places
 from tests.app.server.served import Served, full, make_home, served
 
@@ -114,6 +114,38 @@ def _asking(path: str, messages: list[Message], method: str = "POST") -> tuple[S
 def _door(app: object, **waiting: int) -> tuple[Admission, Places]:
     search = Places(at_once=1, waiting=waiting.get("waiting", 4))
     return Admission(app, places_by_kind(search), lambda _: None), search  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "status"),
+    [
+        ("/v1/search", {}, 503),
+        ("/predict", {}, 503),
+        (
+            "/v1/search",
+            {"origin": "https://shop.example"},
+            200,
+        ),  # its browser needs headers that are added inside
+        ("/v1/search", {"content-length": "100000"}, 200),  # another kind
+        ("/v1/releases", {}, 200),
+    ],
+)
+def test_a_search_that_can_get_no_place_is_refused_before_anything_looks_at_it(
+    path: str, headers: dict[str, str], status: int
+) -> None:
+    told: list[str] = []
+
+    async def ask(search: Places) -> int:
+        door = LoadShedding(PlainTextResponse("done"), search, told.append)
+        transport = httpx.ASGITransport(app=door)
+        async with httpx.AsyncClient(transport=transport, base_url="http://server") as client:
+            return (await client.post(path, headers=headers)).status_code
+
+    search = Places(at_once=1, waiting=1)
+    with full(search):
+        assert asyncio.run(ask(search)) == status
+    assert told == (["search"] if status == 503 else [])
+    assert asyncio.run(ask(search)) == 200
 
 
 def test_what_its_client_has_left_is_never_begun() -> None:

@@ -83,6 +83,27 @@ def test_under_lasting_overload_nobody_waits_longer_than_the_work_takes_and_half
     assert 1 < sum(took for _, took in done) < 3  # of the four seconds that two places had
 
 
+def test_what_the_places_can_do_is_done_again_soon_after_an_overload() -> None:
+    """Five times what they can do, then seven tenths of it, of which half of the places would refuse a third."""
+
+    async def ask(places: Places, share: float, seconds: float) -> list[tuple[bool, float, float]]:
+        tasks, began = [], time.monotonic()
+        while time.monotonic() - began < seconds:
+            tasks.append(asyncio.ensure_future(_work(places)))
+            await asyncio.sleep(began + len(tasks) * WORK / 2 / share - time.monotonic())
+        return await asyncio.gather(*tasks)
+
+    async def story() -> list[tuple[bool, float, float]]:
+        places = Places(at_once=2, waiting=32)
+        await ask(places, 5, 2)
+        await ask(places, 0.7, 3)
+        return await ask(places, 0.7, 1)
+
+    told = asyncio.run(story())
+    assert len(told) > 50
+    assert all(is_done for is_done, _, _ in told)
+
+
 def test_a_thread_that_waits_has_its_turn_when_the_overload_is_over() -> None:
     places, begun = Places(at_once=2, waiting=4), threading.Event()
 
@@ -96,7 +117,10 @@ def test_a_thread_that_waits_has_its_turn_when_the_overload_is_over() -> None:
         thread.start()
         while not places._queue:
             await asyncio.sleep(0.001)
+        places._takes = 1.0
         for _ in range(50):
+            assert not places.refuses_one_more()  # as long as one may wait
+            places._came += 1
             places.refusal()
         places._overrun_since -= 1
         assert places._is_overload()
