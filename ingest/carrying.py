@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ingest import catalog, postgres, sqlite
 from ingest.engines import Place, index_words, kind_of, open_engine, writing
 from ingest.errors import CatalogError
+from ingest.postgres_connection import plain
 from ingest.schema import SCHEMA
 from ingest.tables import LEFT, metadata
 
@@ -152,4 +153,4 @@ def _ordered(connection: sa.Connection, table: sa.Table) -> sa.CursorResult[Any]
 
 
 def _plain(row: Sequence[Any]) -> tuple[Any, ...]:
-    return tuple(map(postgres.plain, row))
+    return tuple(map(plain, row))

@@ -221,7 +221,7 @@ class _List(sa.TypeDecorator[Sequence[str]]):
     cache_ok = True
 
     def process_bind_param(self, value: Sequence[str] | None, dialect: sa.Dialect) -> str:
-        """Returns what is sent; PostgreSQL keeps no NUL (`ingest.postgres.plain`)."""
+        """Returns what is sent; PostgreSQL keeps no NUL (`ingest.postgres_connection.plain`)."""
         sent = json.dumps(value)
         return sent if dialect.name == "sqlite" else sent.replace("\\u0000", "\\ufffd")
 

@@ -10,7 +10,7 @@ IngestError
 ├── BadUpload              the whole upload is refused and nothing is stored
 │   └── NoValidPair        it could be read, but nothing in it can be used
 ├── DecoderBusy            others' pictures are decoded for so long that this one is not waited for
-├── MayNotWrite            catalog or store may only be read by who asks, or by anybody
+├── MayNotWrite            what is to be written may only be read by who asks, or by anybody
 ├── UnknownImage           (also a KeyError)
 ├── CatalogError
 │   ├── CatalogMissing     opened read-only before it was made
@@ -44,9 +44,9 @@ class IngestError(Exception):
 
 
 class MayNotWrite(IngestError):
-    """The catalog or a store belongs to another user, or lies on a disk that may only be read; nothing is damaged."""
+    """What is to be written belongs to another user, or lies on a disk that may only be read; nothing is damaged."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         super().__init__(
             phrase(
                 "{file} may not be written here: it belongs to another user, or its disk may only be read. Nothing is "

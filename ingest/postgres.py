@@ -1,33 +1,26 @@
 """A catalog in PostgreSQL: the same tables, in a database that several machines reach.
 
 One writer at a time holds an advisory lock until its transaction ends, as SQLite's writer holds its file. A reader sees
-one moment for as long as its transaction lasts. A password is never part of an address: libpq finds it in PGPASSWORD,
-in ~/.pgpass, or in the service that the address names (https://www.postgresql.org/docs/current/libpq-pgpass.html).
+one moment for as long as its transaction lasts.
 """
 
 from __future__ import annotations
 
-import json
-import logging
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR
 from sqlalchemy.dialects.sqlite.dml import OnConflictDoNothing, OnConflictDoUpdate
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.ext.compiler import compiles
 
 from ingest.dialect import vector_of, words_of
-from ingest.errors import CatalogError, CatalogMissing, CatalogMoved, CatalogTooNew, CatalogUnreachable
+from ingest.errors import CatalogError, CatalogMissing, CatalogMoved, CatalogTooNew
+from ingest.postgres_connection import connect, shown, why
 from ingest.schema import SCHEMA, captions, images
-from ingest.sentence import phrase
-from ingest.tables import COMING, LEFT, as_json, metadata, of_json
-
-logger = logging.getLogger(__name__)
+from ingest.tables import COMING, LEFT, metadata
 
 OLDEST = 16  # version of PostgreSQL
 _READ_ONLY = "25006"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -35,7 +28,6 @@ _READ_ONLY = "25006"  # https://www.postgresql.org/docs/current/errcodes-appendi
 _LOCK = sa.select(
     sa.func.pg_advisory_xact_lock(0x7065_7265, sa.func.hashtext(sa.func.current_schema()))  # "pere"
 )
-_SCHEME = "postgresql"
 _own = sa.MetaData()
 _number = sa.Table(
     "catalog_schema",
@@ -134,7 +126,7 @@ def open_engine(url: str, *, read_only: bool) -> sa.Engine:
             )
     except DBAPIError as error:
         engine.dispose()
-        raise CatalogError(f"The catalog in {shown(engine)} cannot be used ({_why(error.orig)}).") from error
+        raise CatalogError(f"The catalog in {shown(engine)} cannot be used ({why(error.orig)}).") from error
     except BaseException:
         engine.dispose()
         raise
@@ -176,11 +168,6 @@ def making(engine: sa.Engine, owner: str = "") -> Iterator[sa.Connection]:
         yield connection
 
 
-def shown(engine: sa.Engine) -> str:
-    """Returns where a database is, as people write it."""
-    return engine.url.set(drivername=_SCHEME).render_as_string(hide_password=True)
-
-
 @contextmanager
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Runs a block as one write transaction; see `ingest.engines.writing`."""
@@ -209,7 +196,7 @@ def locked(engine: sa.Engine) -> Iterator[sa.Connection]:
         if getattr(error.orig, "sqlstate", "") == _READ_ONLY:
             raise CatalogError("Nothing was recorded: the catalog was opened for reading.") from error
         raise CatalogError(
-            f"The catalog could not be written ({_why(error.orig)}); nothing was recorded."
+            f"The catalog could not be written ({why(error.orig)}); nothing was recorded."
         ) from error
 
 
@@ -249,115 +236,6 @@ def look_at_tables(connection: sa.Connection) -> None:
     connection.exec_driver_sql(f"ANALYZE {', '.join([*metadata.tables, _words.name])}")
 
 
-def connect(url: str, *, read_only: bool) -> sa.Engine:
-    """Returns an engine for a database, which is not asked yet.
-
-    Raises:
-        CatalogError: the address cannot be used, or what connects to it is not installed.
-    """
-    try:
-        engine = sa.create_engine(
-            _address(url).set(drivername=f"{_SCHEME}+psycopg"),
-            isolation_level="REPEATABLE READ",
-            pool_size=4,
-            max_overflow=28,
-            pool_pre_ping=True,  # one that was restarted is connected to again
-            json_serializer=json_text,
-            json_deserializer=of_json,
-            execution_options={"postgresql_readonly": read_only},
-            connect_args={"connect_timeout": 10},
-        )
-    except ModuleNotFoundError as error:
-        raise CatalogError(
-            "What connects to PostgreSQL is not installed here: `pip install 'perennial-search[postgres]'`."
-        ) from error
-    sa.event.listen(engine, "connect", _set_up)
-    sa.event.listen(engine, "handle_error", _explain)
-    return engine
-
-
-def _address(url: str) -> sa.URL:
-    written = "Write it like postgresql://user@host/database."
-    try:
-        address = sa.make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise CatalogError(f"What was given is no address of a database. {written}") from error
-    if address.password or any("password" in one for one in address.query):
-        raise CatalogError(
-            "The address of the catalog holds a password, which would lie in the home for everybody to read. Leave it "
-            "out, and put it into PGPASSWORD or ~/.pgpass."
-        )
-    if address.drivername != _SCHEME:
-        raise CatalogError(
-            f"A catalog cannot lie in {address.drivername}: PostgreSQL is the one database that can hold it. {written}"
-        )
-    return address
-
-
-def _set_up(connection: Any, _: object) -> None:
-    connection.adapters.register_dumper(str, _without_nul())
-    with connection.cursor() as cursor:
-        # To compile what takes milliseconds would take seconds; a writer waits as long as for SQLite.
-        cursor.execute("SET jit = off; SET lock_timeout = '30s'")
-    connection.commit()
-
-
-@cache
-def _without_nul() -> type:
-    """Returns what sends texts: a character that cannot be kept becomes the one that stands for such."""
-    from psycopg.types.string import StrDumperUnknown
-
-    class WithoutNul(StrDumperUnknown):
-        def dump(self, obj: str) -> Any:
-            return super().dump(plain(obj))
-
-    return WithoutNul
-
-
-_ESCAPED = re.compile(r"\\ud[89ab]..\\ud[c-f]..|\\u0000|\\ud[89a-f]..|\\.")
-_PAIR = 12  # letters of two halves of one character
-
-
-def json_text(document: Any) -> str:
-    """Returns JSON as PostgreSQL keeps it: without NUL, halves of characters, and numbers that are none."""
-    text = as_json(document)
-    if "NaN" in text or "Infinity" in text:
-        text = json.dumps(json.loads(text, parse_constant=lambda _: None))
-    return _ESCAPED.sub(lambda found: found[0] if len(found[0]) in (2, _PAIR) else r"\ufffd", text)
-
-
-def plain(value: Any) -> Any:
-    """Returns a value of a row as PostgreSQL keeps it."""
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd")
-    return of_json(json_text(value)) if isinstance(value, dict | list) else value
-
-
-def _explain(context: sa.engine.ExceptionContext) -> None:
-    """Says in a sentence that the database cannot be reached.
-
-    Raises:
-        CatalogUnreachable: it cannot.
-    """
-    if context.is_pre_ping or context.engine is None:  # it connects anew
-        return
-    if context.is_disconnect or (
-        context.connection is None and isinstance(context.sqlalchemy_exception, OperationalError)
-    ):
-        raise CatalogUnreachable(
-            phrase(
-                "The catalog in {url} cannot be reached ({why}). Nothing was lost: look whether the database runs, and "
-                "whether it lets this user in.",
-                url=shown(context.engine),
-                why=_why(context.original_exception),
-            )
-        ) from context.original_exception
-
-
-def _why(error: BaseException | None) -> str:
-    return " ".join(str(error).split()).rstrip(".")
-
-
 def number_of(connection: sa.Connection) -> int:
     """Returns the number of the schema; 0 where there is no catalog."""
     if _number.name not in _tables(connection):  # of this schema alone, not of others on its path
@@ -379,15 +257,13 @@ def _require_fit(engine: sa.Engine, connection: sa.Connection) -> None:
     """
     version = int(connection.exec_driver_sql("SHOW server_version_num").scalar_one()) // 10_000
     encoding = str(connection.exec_driver_sql("SHOW server_encoding").scalar_one())
-    may = connection.exec_driver_sql(
-        "SELECT has_schema_privilege(current_schema(), 'CREATE') FROM (SELECT 1) AS one"
-    ).scalar()
-    why = ""
+    may = connection.scalar(sa.select(sa.func.has_schema_privilege(sa.func.current_schema(), "CREATE")))
+    unfit = ""
     if version < OLDEST:
-        why = f"it is PostgreSQL {version}, and {OLDEST} or newer is needed"
+        unfit = f"it is PostgreSQL {version}, and {OLDEST} or newer is needed"
     elif encoding != "UTF8":
-        why = f"it keeps texts as {encoding}; make a database with ENCODING 'UTF8'"
+        unfit = f"it keeps texts as {encoding}; make a database with ENCODING 'UTF8'"
     elif not may:
-        why = "this user may make no tables there; grant CREATE on its schema"
-    if why:
-        raise CatalogError(f"{shown(engine)} cannot hold a catalog: {why}.")
+        unfit = "this user may make no tables there; grant CREATE on its schema"
+    if unfit:
+        raise CatalogError(f"{shown(engine)} cannot hold a catalog: {unfit}.")

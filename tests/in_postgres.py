@@ -17,6 +17,7 @@ from ingest import carrying, postgres
 from ingest.catalog import Catalog
 from ingest.engines import open_engine
 from ingest.errors import CatalogError
+from ingest.postgres_connection import connect
 from ingest.schema import SCHEMA
 from tests.postgres_server import schema_for
 
@@ -24,7 +25,7 @@ from tests.postgres_server import schema_for
 def _made_in(place: object) -> str:
     """Returns the address of a catalog for a place, after making it."""
     address = schema_for(place)
-    engine = postgres.connect(address, read_only=False)
+    engine = connect(address, read_only=False)
     with suppress(CatalogError), postgres.making(engine) as connection:
         postgres.set_number(connection, SCHEMA)
     engine.dispose()
@@ -58,7 +59,7 @@ def _copied(source: Path, target: Path, *more: Any, **how: Any) -> Path:
     copied = Path(_copytree(source, target, *more, **how))
     if (copied / engines.FILE).exists():
         address = schema_for(copied.resolve())
-        engine = postgres.connect(address, read_only=False)
+        engine = connect(address, read_only=False)
         with carrying.held(engines.catalog_address(copied) or "") as rows, postgres.making(engine) as copy:
             carrying.copy_all(rows, copy)
             postgres.set_number(copy, SCHEMA)

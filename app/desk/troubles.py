@@ -171,6 +171,8 @@ def explain(error: Exception) -> Trouble | None:
     if isinstance(error, OSError) and error.errno in _FULL:
         sentence = "The disk is full; nothing live has changed. Free some space and try again."
         return Trouble(sentence, "no_space", 507, 1)
+    if isinstance(error, OSError) and error.errno == errno.EROFS and error.filename is not None:
+        return trouble_of(ingest_errors.MayNotWrite(error.filename))
     if isinstance(error, OSError) and error.filename is not None:
         return Trouble(f"{error.filename}: {error.strerror or error}.", "system_error", 500, 1)
     return None

@@ -56,10 +56,9 @@ class Shelf:
                 "so whoever made it did not finish. Make it again."
             )
         _json_object(manifest.read_bytes(), f"The manifest of {staged.name}")
-        digest = sha256_of(manifest)
         _for_whom_the_manifest_is(staged, manifest)
         with explaining_full_disk(self.folder, f"publishing a {self.label}"):
-            existing = self._existing(staged, digest)
+            existing = self.known(staged)
             if existing is not None:
                 # It is wanted from now on; the garbage collector goes by its age.
                 os.utime(self.folder / existing)
@@ -70,7 +69,7 @@ class Shelf:
                 return existing
             self._share(staged)
             highest = max((sequence(name) for name in self.ids()), default=0)
-            target = self.folder / f"{self.label[0]}{highest + 1}-{digest[:8]}"
+            target = self.folder / f"{self.label[0]}{highest + 1}-{sha256_of(manifest)[:8]}"
             try:
                 publish_folder(self._files, staged, target, self.label)
             except OSError as error:
@@ -78,6 +77,14 @@ class Shelf:
                     raise
                 return self.publish(staged)  # another process was first
         return target.name
+
+    def known(self, folder: Path) -> str | None:
+        """Returns the id of what has the same content as a folder with a manifest; None where nothing has."""
+        digest = sha256_of(folder / MANIFEST)
+        for name in self.ids():
+            if name.endswith(f"-{digest[:8]}") and _contents(self.folder / name) == _contents(folder):
+                return name
+        return None
 
     def read(self, published_id: str) -> tuple[JsonObject, str]:
         """Reads a manifest that must be the one its id was made from; returns it, and its sha256.
@@ -165,12 +172,6 @@ class Shelf:
     def _is_id(self, name: str) -> bool:
         match = _ID.fullmatch(name)
         return match is not None and match[1] == self.label[0]
-
-    def _existing(self, staged: Path, digest: str) -> str | None:
-        for name in self.ids():
-            if name.endswith(f"-{digest[:8]}") and _contents(self.folder / name) == _contents(staged):
-                return name
-        return None
 
 
 def sequence(published_id: str) -> int:

@@ -144,6 +144,10 @@ class ReleaseStore:
         """
         return self._versions.publish(staged)
 
+    def known_version(self, staged: Path) -> str | None:
+        """Returns the id of the published version that has the content of a folder; None where there is none."""
+        return self._versions.known(staged)
+
     def publish_generation(self, staged: Path) -> str:
         """Makes a staged generation immutable, as `publish_version` does with a version."""
         return self._generations.publish(staged)

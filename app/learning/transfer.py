@@ -41,7 +41,7 @@ from model_updates.search_encoder import SearchEncoder
 from model_updates.version_files import read_manifest
 
 REPORT = "report.md"
-_COPIES = 4  # of a package, on the disk and in memory, while it is tried and then taken in
+_ON_DISK, _IN_MEMORY = 2, 4  # copies of a package, at most, while it is tried and then taken in
 _PROCESS_BYTES = 1000 << 20  # of a process that has loaded what opens an encoder
 
 
@@ -151,8 +151,8 @@ def _tried_and_taken_in(
     require_room(
         phrase("Taking this release in"),
         workspace.home.root,
-        disk=_COPIES * size,
-        memory=2 * _PROCESS_BYTES + _COPIES * size,  # of the process that tries it, and of this one
+        disk=_ON_DISK * size,
+        memory=2 * _PROCESS_BYTES + _IN_MEMORY * size,  # of the process that tries it, and of this one
     )
     progress(Stage("import", phrase("trying {name} apart", name=source.name)))
     _read_apart(workspace, source, sha256)
@@ -161,10 +161,11 @@ def _tried_and_taken_in(
 
 
 def _read_apart(workspace: Workspace, source: Path, sha256: str | None) -> None:
-    """Refuses a package by what it says of itself, before a process is started for it."""
+    """Refuses a package by what it says of itself, or that is here already, before a process is started for it."""
     with tempfile.TemporaryDirectory(dir=workspace.home.staging) as place:
         read_package(source, Path(place), sha256=sha256)
         require_plain(source.name, Path(place))
+        _require_new(workspace, workspace.releases.known_version(Path(place) / "version"), source)
 
 
 def take_in(
@@ -222,10 +223,14 @@ def _publish(workspace: Workspace, staged: Path, source: Path) -> str:
             "Use the same version of Perennial and the packages of its `constraints.txt`."
         )
     version = workspace.releases.publish_version(staged / "version")
+    _require_new(workspace, version, source)
+    return version
+
+
+def _require_new(workspace: Workspace, version: str | None, source: Path) -> None:
     known = [one.id for one in workspace.releases.releases() if one.version == version and one.pruned is None]
     if known:
         raise UsageProblem(f"This home has the encoder of {source.name} already: {', '.join(known)}.")
-    return version
 
 
 def _opened(folder: Path) -> SearchEncoder:

@@ -119,8 +119,10 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
     @app.get("/ready", include_in_schema=False)
     @app.get("/readyz")
     async def readyz() -> dict[str, Any]:
-        """Says which release answers, and what is not as it should be; 503 while none does."""
+        """Says which release answers, and what is not as it should be; 503 while none can."""
         snapshot = serving.snapshot()
+        if serving.unreachable is not None:
+            raise serving.unreachable
         return {
             "status": "ready",
             "release": snapshot.release.id,

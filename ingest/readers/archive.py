@@ -114,8 +114,8 @@ def too_much(limits: Limits) -> BadUpload:
 
 
 def bomb(limits: Limits) -> BadUpload:
-    """Refuses an archive that expands as no pictures do."""
-    return BadUpload("archive_bomb", f"The archive expands more than {limits.ratio}:1; pictures never do.")
+    """Refuses a file that expands as no pictures do."""
+    return BadUpload("archive_bomb", f"The file expands more than {limits.ratio}:1; pictures never do.")
 
 
 def damaged(kind: str) -> BadUpload:

@@ -84,6 +84,8 @@ def _embedded(schema: Any) -> list[str]:
         return bool(types.is_binary(kind) or types.is_large_binary(kind))
 
     def holds(kind: Any) -> bool:
+        if types.is_dictionary(kind):  # values that repeat, each written once
+            return holds(kind.value_type)
         if types.is_struct(kind):
             return any(part.name == "bytes" and is_bytes(part.type) for part in kind)
         return is_bytes(kind)

@@ -17,6 +17,7 @@ from urllib.parse import quote, unquote
 from ingest.errors import BadUpload
 from ingest.limits import Limits
 from ingest.pair import Split
+from ingest.readers.archive import MEGABYTE, bomb
 from ingest.readers.container import Columns, EmbeddedPicture, Format, Formats, Line, Origin, Skipped, Text
 from ingest.readers.listing import Listing
 from ingest.readers.names import shown
@@ -186,8 +187,12 @@ class ArrowTables:
     def _embedded(
         self, file: ArrowFile, column: str, wanted: Collection[str]
     ) -> Iterator[tuple[str, bytes | Skipped]]:
+        packed, total = file.path.stat().st_size, 0
         for row, size, source in file.pictures(unquote(column)):
             name = f"{file.name}/{row}/{column}"
+            total += size
+            if total > 8 * MEGABYTE and total > self._limits.ratio * packed:  # rows that repeat one value
+                raise bomb(self._limits)
             if name not in wanted or size > self._limits.image_bytes:
                 _skip(source, size)
                 if name in wanted:

@@ -21,7 +21,7 @@ from ingest.catalog import Catalog
 from ingest.engines import Place, open_engine
 from ingest.errors import CatalogError, CatalogMissing, CatalogMoved
 from ingest.pair import Split
-from ingest.postgres import plain
+from ingest.postgres_connection import plain
 from ingest.records import NewChunk, NewImage
 from ingest.tables import metadata
 from tests.ingest.test_catalog import chunk_of, image_id

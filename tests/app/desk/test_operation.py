@@ -88,6 +88,9 @@ def test_what_nobody_foresaw_is_left_to_the_edge() -> None:
     full = explain(OSError(28, "No space left on device", "/a"))
     assert full is not None
     assert (full.code, full.status) == ("no_space", 507)
+    only_read = explain(OSError(30, "Read-only file system", "/mnt/backup"))
+    assert only_read is not None
+    assert only_read.sentence.startswith("/mnt/backup may not be written here")
 
 
 def test_an_unknown_field_is_named_before_what_is_missing() -> None:

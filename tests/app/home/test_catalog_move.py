@@ -236,6 +236,28 @@ def test_a_database_that_was_restarted_is_connected_to_again(home: Home, tmp_pat
         workspace.catalog.add_job("gallery")
 
 
+@pytest.mark.postgres
+def test_a_server_whose_database_lets_nobody_in_is_not_ready_until_it_does(
+    home: Home, tmp_path: Path
+) -> None:
+    import psycopg
+
+    address = database(tmp_path)
+    guest = f"{address.replace('postgres@', 'guest@')}&application_name=restarted"
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP ROLE IF EXISTS guest")
+        connection.execute("CREATE ROLE guest SUPERUSER LOGIN")
+        move_catalog(home, guest)
+        with served(load_settings(home=home.root)) as server, server.client() as client:
+            assert client.get("/readyz").status_code == 200
+            connection.execute("ALTER ROLE guest NOLOGIN")
+            cut_off(address)
+            wait_until(lambda: client.get("/readyz").status_code == 503)
+            assert client.get("/readyz").json()["code"] == "catalog_unreachable"
+            connection.execute("ALTER ROLE guest LOGIN")
+            wait_until(lambda: client.get("/readyz").status_code == 200)
+
+
 def cut_off(address: str) -> None:
     """Ends every other connection, as a database does that stops."""
     import psycopg

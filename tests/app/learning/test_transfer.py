@@ -61,7 +61,7 @@ def here(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
 
 
 def test_a_release_goes_to_another_home_and_searches_its_pictures(
-    there: Settings, here: Settings, tmp_path: Path
+    there: Settings, here: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Workspace.open(there) as workspace:
         sent = export_release(workspace, "r3", tmp_path)
@@ -87,6 +87,8 @@ def test_a_release_goes_to_another_home_and_searches_its_pictures(
         assert len(answer.hits) == 5
         going_live.promote(workspace, came.release, why="test", by="test")
         assert list(here.home.glob("staging/*")) == []
+        # Before a process is started that tries it.
+        monkeypatch.setattr("app.learning.transfer.try_package", pytest.fail)
         with pytest.raises(UsageProblem, match="has the encoder"):
             import_release(workspace, sent.path)
 

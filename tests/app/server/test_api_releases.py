@@ -99,7 +99,11 @@ def test_a_home_without_a_release_is_alive_but_not_ready(tmp_path: Path) -> None
         assert client.get("/").status_code == 200
         releases = running.serving.workspace.releases
         releases.commit(releases.release("r1").id, parent=None, reason="init", why="later", by="tests")
-        deadline = time.monotonic() + 20
-        while client.get("/readyz").status_code != 200:
-            assert time.monotonic() < deadline, "the server never became ready"
-            time.sleep(0.05)
+        _wait_for(client, 200)
+
+
+def _wait_for(client: httpx.Client, status: int) -> None:
+    deadline = time.monotonic() + 20
+    while client.get("/readyz").status_code != status:
+        assert time.monotonic() < deadline, f"the server never answered {status}"
+        time.sleep(0.05)

@@ -22,7 +22,7 @@ from tests.ingest.readers.bad_files import parquet_bomb
 TEXTS = ("a cat on a sofa", "a dog in the snow", "two red boats")
 
 
-def parquet_of(path: Path, columns: Mapping[str, list[Any]]) -> Path:
+def parquet_of(path: Path, columns: Mapping[str, Any]) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     pq.write_table(
         pa.table(dict(columns)), path, row_group_size=max(2, len(next(iter(columns.values()))) // 4)
@@ -47,6 +47,13 @@ def _image_cell(number: int) -> dict[str, Any]:
         ({"photo/raw": [picture(n) for n in range(3)], "txt": list(TEXTS)}, False),
         (
             {
+                "image": pa.array([picture(n) for n in range(3)]).dictionary_encode(),
+                "caption": pa.array(TEXTS).dictionary_encode(),
+            },
+            True,
+        ),
+        (
+            {
                 "jpg": [picture(n) for n in range(3)],
                 "captions": [[text] for text in TEXTS],
                 "width": [1, 2, 3],
@@ -54,10 +61,17 @@ def _image_cell(number: int) -> dict[str, Any]:
             True,
         ),
     ],
-    ids=["bytes", "bytes, uploaded", "hugging face", "only bytes column, uploaded", "img2dataset's names"],
+    ids=[
+        "bytes",
+        "bytes, uploaded",
+        "hugging face",
+        "only bytes column, uploaded",
+        "dictionaries",
+        "img2dataset's names",
+    ],
 )
 def test_a_parquet_file_may_hold_its_pictures(
-    place: Place, tmp_path: Path, columns: Mapping[str, list[Any]], beside: bool
+    place: Place, tmp_path: Path, columns: Mapping[str, Any], beside: bool
 ) -> None:
     report = place.ingest(parquet_of(tmp_path / "photos.parquet", columns), pictures_beside=beside)
     assert told(place) == {(text, "en") for text in TEXTS}
@@ -117,9 +131,20 @@ def test_parquet_limits_are_kept(place: Place, tmp_path: Path) -> None:
     ]
 
 
-def test_a_parquet_bomb_ends_in_a_sentence(place: Place, tmp_path: Path) -> None:
+@pytest.mark.parametrize("beside", [True, False])
+def test_a_parquet_bomb_ends_in_a_sentence(place: Place, tmp_path: Path, beside: bool) -> None:
     path = parquet_bomb(tmp_path)
     assert path.stat().st_size < 1 << 20
+    with pytest.raises(BadUpload, match="expands more than 200:1"):
+        place.ingest(path, pictures_beside=beside)
+
+
+def test_a_parquet_file_whose_rows_need_too_much_memory_ends_in_a_sentence(
+    place: Place, tmp_path: Path
+) -> None:
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 256, pa.int32()), pa.array(["a" * (16 << 20)]))
+    path = tmp_path / "b.parquet"
+    pq.write_table(pa.table({"image": [picture(0)] * 256, "text": text}), path, compression="zstd")
     with pytest.raises(BadUpload, match="more memory than allowed"):
         place.ingest(path)
 
