@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
@@ -56,7 +57,6 @@ class Shelf:
                 "so whoever made it did not finish. Make it again."
             )
         _json_object(manifest.read_bytes(), f"The manifest of {staged.name}")
-        _for_whom_the_manifest_is(staged, manifest)
         with explaining_full_disk(self.folder, f"publishing a {self.label}"):
             existing = self.known(staged)
             if existing is not None:
@@ -68,6 +68,7 @@ class Shelf:
                 shutil.rmtree(staged)
                 return existing
             self._share(staged)
+            _for_whom_the_manifest_is(staged, manifest)
             highest = max((sequence(name) for name in self.ids()), default=0)
             target = self.folder / f"{self.label[0]}{highest + 1}-{sha256_of(manifest)[:8]}"
             try:
@@ -191,11 +192,16 @@ def _json_object(data: bytes, what: str) -> JsonObject:
 
 
 def _for_whom_the_manifest_is(staged: Path, manifest: Path) -> None:
-    """Lets everybody read the files of a folder who may read its manifest: safetensors lets their owner alone."""
+    """Lets everybody read the files of a folder who may read its manifest: safetensors lets their owner alone.
+
+    A file that is shared with an older folder is widened there, too, and never narrowed; one of another user stays.
+    """
     mode = manifest.stat().st_mode & 0o777
     for path in staged.rglob("*"):
-        if path.is_file() and path.stat().st_mode & 0o777 != mode:
-            path.chmod(mode)
+        own = path.stat().st_mode & 0o777
+        if path.is_file() and own | mode != own:
+            with suppress(PermissionError):
+                path.chmod(own | mode)
 
 
 def listed_files(manifest: JsonObject) -> Iterator[tuple[str, int | None, str | None]]:

@@ -73,3 +73,27 @@ def test_who_may_read_a_manifest_may_read_the_files_beside_it(home: Home) -> Non
     folder = home.versions / ReleaseStore(home, files).publish_version(staged)
     modes = {path.name: path.stat().st_mode & 0o777 for path in folder.rglob("*") if path.is_file()}
     assert set(modes.values()) == {modes["manifest.json"]}
+
+
+def test_files_that_an_earlier_perennial_kept_for_their_owner_alone_are_opened_with_the_next(
+    home: Home,
+) -> None:
+    publish(home, "english")
+    (old,) = _files(home, COMMON)
+    old.chmod(0o600)
+    publish(home, "german")
+    first, second = _files(home, COMMON)
+    assert first.samefile(second)
+    assert second.stat().st_mode == (second.parent / "manifest.json").stat().st_mode
+
+
+def test_a_file_is_never_closed_to_whom_it_is_open(home: Home) -> None:
+    publish(home, "english")
+    (old,) = _files(home, COMMON)
+    files = UnsyncedFileSystem()
+    staged = stage(home, "version", "german", files)
+    (staged / COMMON).unlink()
+    (staged / COMMON).hardlink_to(old)  # as segments of an index are
+    (staged / "manifest.json").chmod(0o600)
+    ReleaseStore(home, files).publish_version(staged)
+    assert old.stat().st_mode & 0o044
