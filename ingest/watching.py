@@ -13,10 +13,13 @@ _LONGEST_MILLISECONDS = 5_000
 _LOOK_MILLISECONDS = 1_000
 
 
-def changed_folders(folders: Collection[Path], stopping: threading.Event) -> Iterator[list[Path]]:
+def changed_folders(
+    folders: Collection[Path], stopping: threading.Event, again: Collection[Path] = ()
+) -> Iterator[list[Path]]:
     """Yields folders to look at again: at first all that are there, then those in which something changed.
 
-    A folder that comes later, such as that of a disk that is mounted, is yielded then. Ends when `stopping` is set.
+    A folder that comes later, such as that of a disk that is mounted, is yielded then, and those that the caller has
+    put into `again` about a second later. Ends when `stopping` is set.
     """
     every = [one.expanduser().resolve() for one in folders]
     known: set[Path] = set()
@@ -36,7 +39,7 @@ def changed_folders(folders: Collection[Path], stopping: threading.Event) -> Ite
             raise_interrupt=True,
         ):
             # New ones only now, as what changes while they are looked at has to be seen, too.
-            touched = [one for one in there if one not in known or _is_touched(one, changes)]
+            touched = [one for one in there if one not in known or one in again or _is_touched(one, changes)]
             known.update(there)
             if touched:
                 yield touched

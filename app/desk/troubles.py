@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -152,6 +153,11 @@ def trouble_of(error: Exception) -> Trouble:
     if isinstance(error, AppError):
         return Trouble(error.message, code, status, error.exit_code)
     return Trouble(_as_sentence(str(error)), code, status, 2 if isinstance(error, _USAGE) else 1)
+
+
+def passes(error: Exception) -> bool:
+    """Whether one of `OWN_ERRORS` is over when what it waits for is back, such as a database."""
+    return trouble_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE
 
 
 def explain(error: Exception) -> Trouble | None:

@@ -112,6 +112,8 @@ def follow(
     starts_left = restarts
     with _catalog(settings) as (home, catalog):
         while True:
+            if catalog.place != home.catalog_place:  # carried there by somebody
+                catalog.follow(home.catalog_place)
             # In this order: a worker that is gone has written all it ever will.
             is_working = is_alive(home, job_id)
             job = catalog.job(job_id)
@@ -135,10 +137,12 @@ def follow(
 
 def wait(settings: Settings, job_id: str, stopping: threading.Event) -> JobRecord:
     """Waits for a job that somebody else runs; returns it ended, or as it is when `stopping` is set."""
-    with _catalog(settings) as (_, catalog):
+    with _catalog(settings) as (home, catalog):
         while (job := catalog.job(job_id)).state not in FINAL_STATES:
             if stopping.wait(settings.poll_seconds):
                 break
+            if catalog.place != home.catalog_place:
+                catalog.follow(home.catalog_place)
         return job
 
 

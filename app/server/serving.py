@@ -15,12 +15,13 @@ from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.desk.errors import NoRelease, ReleaseDamaged, UpdateRunning
+from app.desk.errors import HomeDamaged, NoRelease, ReleaseDamaged, UpdateRunning
 from app.desk.health import Degraded
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
 from app.home import cores
 from app.home.catalog_copy import damage_in
+from app.home.commits import now
 from app.home.damage import CATALOG
 from app.home.degraded import degraded
 from app.home.garbage import UNRELEASED_SECONDS, resumable
@@ -81,6 +82,7 @@ class Serving:
         self.withheld = workspace.catalog.withheld.ids()
         self._hiding = threading.Lock()
         self.degraded: tuple[Degraded, ...] = ()  # what is not as it should be while the rest goes on
+        self._left_behind: Degraded | None = None  # why this server does not read where the catalog lies now
         self.unreachable: CatalogUnreachable | None = (
             None  # why the catalog's database did not answer the last time
         )
@@ -167,7 +169,7 @@ class Serving:
         elif not any(one.part == "release" for one in found):
             since = workspace.releases.damage.note(SERVING, problem).since
             found = (*found, Degraded(SERVING, problem, since, "perennial doctor"))
-        self.degraded = found
+        self.degraded = found if self._left_behind is None else (*found, self._left_behind)
 
     def _check_catalog(self) -> None:
         """Has SQLite look through its pages, for which nobody waits; one that was mended is damaged no more."""
@@ -189,10 +191,19 @@ class Serving:
             self._guarded(self._tidy)
         self._guarded(self._prepare_live)
         while not self._stopping.wait(self.settings.poll_seconds):
-            for step in (self.workspace.follow_catalog, self.refresh, self._look_around, self._prepare_live):
+            for step in (self._follow_catalog, self.refresh, self._look_around, self._prepare_live):
                 self._guarded(step)
             if self._is_first:
                 self._guarded(self.work.take_over)
+
+    def _follow_catalog(self) -> None:
+        try:
+            self.workspace.follow_catalog()
+            self._left_behind = None
+        except (CatalogError, HomeDamaged) as error:  # it reads the one that was left until it can follow
+            logger.warning("the catalog cannot be followed to where it was carried: %s", error)
+            if self._left_behind is None or self._left_behind.what != str(error):
+                self._left_behind = Degraded(CATALOG, str(error), now(), "perennial status")
 
     def _guarded(self, step: Callable[[], object]) -> None:
         """Does a step of the watch, which goes on whatever comes of it."""

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from app.desk.troubles import passes
 from app.home.workspace import Workspace
 from app.jobs import requests
 from ingest.errors import IngestError
@@ -26,6 +27,7 @@ class FolderWatch:
         self._follow = follow
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._again: set[Path] = set()  # whose catalog did not answer when they were looked at
 
     def start(self) -> None:
         """Looks at the folders of the setting `watch` at once, and then whenever something changes; begins but once."""
@@ -40,12 +42,13 @@ class FolderWatch:
             self._thread.join(timeout=5)
 
     def _run(self) -> None:
-        for folders in changed_folders(self._workspace.settings.watch, self._stopping):
+        for folders in changed_folders(self._workspace.settings.watch, self._stopping, self._again):
             for folder in folders:
                 self._look_at(folder)
 
     def _look_at(self, folder: Path) -> None:
         workspace = self._workspace
+        self._again.discard(folder)
         try:
             as_it_was = nothing_new(
                 folder, catalog=workspace.catalog, blobs=workspace.blobs, options=requests.FOLLOWED
@@ -54,3 +57,5 @@ class FolderWatch:
                 self._follow(requests.folder_job(workspace, folder, by="watch"))
         except IngestError as error:  # an empty folder, or no space: said once a change, and watched on
             logger.warning("watched folder %s: %s", folder, error)
+            if passes(error):
+                self._again.add(folder)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 from app.desk.errors import AppError
+from app.desk.troubles import passes
 from app.home.workspace import Workspace
 from app.jobs import worker
 from ingest.errors import CatalogUnreachable, IngestError
@@ -101,13 +102,24 @@ class Work:
         intake = self.intake if is_here and job.kind in {"ingest", "folder"} else nullcontext()
         try:
             with turn, intake:
-                if is_here:
-                    ended = worker.follow(self._settings, job.id)
-                else:
-                    ended = worker.wait(self._settings, job.id, self._stopping)
+                ended = self._ended(job)
             self.followed.discard(job.id)
             self._on_ended()
             if ended.result.get("update"):
                 self.follow(self._workspace.catalog.job(ended.result["update"]))
         except (AppError, IngestError, OSError) as error:
             logger.warning("job %s: %s", job.id, error)
+        finally:
+            self.followed.discard(job.id)  # nobody waits for it here any more: it may be taken over
+
+    def _ended(self, job: JobRecord) -> JobRecord:
+        """Waits for the end of a job, also while its catalog does not answer or is carried to another place."""
+        while True:
+            try:
+                if self._settings.jobs == "here":
+                    return worker.follow(self._settings, job.id)
+                return worker.wait(self._settings, job.id, self._stopping)
+            except IngestError as error:
+                if not passes(error) or self._stopping.wait(self._settings.poll_seconds):
+                    raise
+                logger.warning("job %s: %s", job.id, error)

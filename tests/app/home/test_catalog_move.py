@@ -30,6 +30,7 @@ from ingest.errors import CatalogError, CatalogUnreachable
 from ingest.intake import IntakeOptions
 from tests.app.server.served import make_home, sample_upload, served
 from tests.app.small_home import copy_of, sample_chunk, small_home
+from tests.ingest.material import folder_of, picture
 
 GATE: dict[str, Any] = {"samples": 200, "minimum_images": 2}
 LEARNING = {"epochs": 2, "batch_size": 32}
@@ -237,25 +238,52 @@ def test_a_database_that_was_restarted_is_connected_to_again(home: Home, tmp_pat
 
 
 @pytest.mark.postgres
-def test_a_server_whose_database_lets_nobody_in_is_not_ready_until_it_does(
-    home: Home, tmp_path: Path
-) -> None:
+@pytest.mark.usefixtures("starts_at_once")
+def test_what_came_while_the_database_lets_nobody_in_is_done_when_it_does(home: Home, tmp_path: Path) -> None:
     import psycopg
 
+    watched = folder_of(tmp_path / "watched", {})
     address = database(tmp_path)
     guest = f"{address.replace('postgres@', 'guest@')}&application_name=restarted"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS guest")
         connection.execute("CREATE ROLE guest SUPERUSER LOGIN")
         move_catalog(home, guest)
-        with served(load_settings(home=home.root)) as server, server.client() as client:
-            assert client.get("/readyz").status_code == 200
+        settings = load_settings(home=home.root, jobs="here", watch=[watched])
+        with served(settings) as server, server.client() as client:
+            jobs = [
+                take_in(client, sample_upload(tmp_path / f"{n}.zip", first=100 * n, count=2)) for n in (1, 2)
+            ]
             connection.execute("ALTER ROLE guest NOLOGIN")
             cut_off(address)
             wait_until(lambda: client.get("/readyz").status_code == 503)
             assert client.get("/readyz").json()["code"] == "catalog_unreachable"
+            (watched / "new.png").write_bytes(picture(1))
+            time.sleep(3)
             connection.execute("ALTER ROLE guest LOGIN")
             wait_until(lambda: client.get("/readyz").status_code == 200)
+            for job in jobs:
+                wait_until(lambda job=job: client.get(f"/v1/jobs/{job}").json()["state"] == "succeeded")
+            wait_until(
+                lambda: "watched" in {one["name"] for one in client.get("/v1/chunks").json()["chunks"]}
+            )
+
+
+@pytest.mark.postgres
+def test_a_server_that_cannot_follow_says_so(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = database(tmp_path)
+    with served(load_settings(home=home.root)) as server, server.client() as client:
+        move_catalog(home, f"{address}&application_name=restarted")
+        wait_until(lambda: client.get("/v1/chunks").status_code == 200)
+        wait_until(lambda: server.serving.workspace.catalog.place != home.catalog)
+        engines.write(home.root, f"{address.replace('postgres@', 'nobody@')}")
+        wait_until(lambda: client.get("/readyz").json()["degraded"])
+        (said,) = client.get("/readyz").json()["degraded"]
+        assert said["part"] == "catalog"
+        assert "nobody@" in said["what"]
+        assert client.post("/v1/search", json={"text": "a red boat"}).status_code == 200
 
 
 def cut_off(address: str) -> None:
