@@ -60,6 +60,8 @@ def _lines(where: str, found: Status, damaged: Sequence[str] | None) -> list[str
     if found.updating:
         since = f"since {found.updating.since} ({found.updating.what})"
         lines.append(f"Process {found.updating.pid} holds the updater lock {since}.")
+    if found.catalog:
+        lines.append(f"The catalog lies in {found.catalog}.")
     lines.append(f"Disk: {size(found.used_bytes)} used, {size(found.free_bytes)} free.")
     return lines
 

@@ -183,3 +183,4 @@ class Status:
     used_bytes: int  # of the home
     free_bytes: int  # of its disk
     degraded: tuple[Degraded, ...] = ()  # what is not as it should be
+    catalog: str = ""  # the address of the database that holds it; empty where it lies in the home

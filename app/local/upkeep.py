@@ -24,7 +24,7 @@ class Upkeep(Opened):
     """What says how a home is."""
 
     def status(self, probes: bool = False) -> Status:
-        from app.home import durable
+        from app.home import durable, engines
         from app.jobs import worker
 
         place = self.home.require_stores()
@@ -52,6 +52,7 @@ class Upkeep(Opened):
             used_bytes=durable.room(place.root),
             free_bytes=durable.free_bytes(place.root),
             degraded=self.degraded(),
+            catalog=engines.catalog_address(place.root) or "",
         )
 
     def _live(self, *, probes: bool) -> Live | None:

@@ -211,8 +211,10 @@ def test_tables_of_others_are_left_alone(home: Home, tmp_path: Path) -> None:
 def test_a_program_that_has_the_home_open_follows_it(home: Home, tmp_path: Path) -> None:
     with AtHome(load_settings(home=home.root, ask_server=False), by="test") as desk:
         known = [one.id for one in desk.chunks()]
+        assert desk.status().catalog == ""
         move_catalog(home, database(tmp_path))
         home.catalog.unlink()
+        assert desk.status().catalog == database(tmp_path)
         assert [one.id for one in desk.chunks()] == known
         desk.workspace.catalog.set_pin("boat", "en", desk.catalog.gallery_ids()[0])
         assert [one.query for one in desk.canaries()] == ["boat"]
