@@ -35,6 +35,9 @@ _SEARCHES = frozenset({"/v1/search", "/v1/search.csv", "/knn-service", "/predict
 _HEAVY = frozenset({"/v1/compare", "/v1/comparisons"}) | QUERY_PATHS - _SEARCHES
 _HEAVY_BYTES = 64 * 1024
 _HEAVY_DIGITS = len(str(_HEAVY_BYTES))  # a length of fewer is less
+_ENDING = (
+    "The server is ending, and this took too long. It may have been done all the same: look, and ask again."
+)
 _TOO_BUSY = "too busy for a request of the kind %s"
 _UPLOADS = ("/v1/items", *UPLOAD_PATHS)
 _HEALTH = frozenset({"/metrics", "/version"})
@@ -126,13 +129,22 @@ class Admission:
                 return
 
     async def _admit(self, place: HeldPlace, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = False
+
         async def send_and_leave(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
             place.give_back()
             await send(message)
 
         place.hold()
         try:
             await self.app(scope, receive, send_and_leave)
+        except asyncio.CancelledError:  # uvicorn's, when the server ends and what is asked takes too long
+            if has_begun:
+                raise
+            logger.warning("the server ended before %s %s was answered", scope["method"], scope["path"])
+            await refusal(503, "server_ending", _ENDING, RETRY_AFTER)(scope, receive, send)
         finally:
             place.give_back()
 

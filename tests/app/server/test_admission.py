@@ -178,6 +178,29 @@ def test_what_its_client_has_left_is_never_begun() -> None:
     assert sent[0]["status"] == 200
 
 
+def test_what_is_cut_off_by_the_end_of_the_server_is_told_so() -> None:
+    sent: list[Message] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await asyncio.Event().wait()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def story() -> int:
+        door, search = _door(app)
+        body: Message = {"type": "http.request", "body": b"{}", "more_body": False}
+        asked = asyncio.ensure_future(door(*_asking("/v1/search", [body]), send))
+        await asyncio.sleep(0.01)
+        asked.cancel("timeout graceful shutdown exceeded")
+        await asked
+        return search._free
+
+    assert asyncio.run(story()) == 1
+    assert sent[0]["status"] == 503
+    assert (b"retry-after", b"2") in sent[0]["headers"]
+
+
 def test_who_sends_a_body_slowly_holds_no_place() -> None:
     async def story() -> int:
         door, search = _door(PlainTextResponse("done"))
