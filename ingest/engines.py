@@ -38,7 +38,9 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     Raises:
         CatalogFull: the disk has no room.
         CatalogUnreachable: the database does not answer.
-        CatalogError: the catalog was opened read-only, was carried away, or another process holds it for too long.
+        CatalogHeld: another writes for too long.
+        CatalogMoved: the catalog was carried away.
+        CatalogError: it was opened read-only.
     """
     with kind_of(engine.dialect.name).writing(engine) as connection:
         yield connection

@@ -18,6 +18,7 @@ IngestError
 │   ├── CatalogDamaged     SQLite finds its file damaged
 │   ├── CatalogFull        no space left for the catalog
 │   ├── CatalogMoved       carried to another place meanwhile
+│   ├── CatalogHeld        somebody else writes for longer than is waited
 │   ├── CatalogUnreachable the database that holds it does not answer
 │   ├── UnknownChunk       (also a KeyError)
 │   └── UnknownJob         (also a KeyError)
@@ -134,6 +135,18 @@ class CatalogMoved(CatalogError):
 
     def __init__(self) -> None:
         super().__init__(phrase("The catalog lies in another place now; nothing was recorded. Try again."))
+
+
+class CatalogHeld(CatalogError):
+    """Somebody else wrote to the catalog for as long as a writer waits: a large upload, or its way to another place."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            phrase(
+                "The catalog is held by something that writes for long, such as its move to another place. Nothing was "
+                "recorded: try again in a few minutes."
+            )
+        )
 
 
 class CatalogUnreachable(CatalogError):

@@ -14,12 +14,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError, OperationalError
 
-from ingest.errors import CatalogError, CatalogUnreachable
+from ingest.errors import CatalogError, CatalogHeld, CatalogUnreachable
 from ingest.sentence import phrase
 from ingest.tables import as_json, of_json
 
 _SCHEME = "postgresql"
 _ESCAPED = re.compile(r"\\ud[89ab]..\\ud[c-f]..|\\u0000|\\ud[89a-f]..|\\.")
+_LOCK_NOT_AVAILABLE = "55P03"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
 _PAIR = 12  # letters of two halves of one character
 
 
@@ -109,11 +110,14 @@ def plain(value: Any) -> Any:
 
 
 def _explain(context: sa.engine.ExceptionContext) -> None:
-    """Says in a sentence that the database cannot be reached.
+    """Says in a sentence that the database cannot be reached, or that somebody else holds what is asked for.
 
     Raises:
+        CatalogHeld: somebody does, for longer than is waited.
         CatalogUnreachable: it cannot.
     """
+    if getattr(context.original_exception, "sqlstate", "") == _LOCK_NOT_AVAILABLE:
+        raise CatalogHeld from context.original_exception
     if context.is_pre_ping or context.engine is None:  # it connects anew
         return
     if context.is_disconnect or (

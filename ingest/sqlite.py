@@ -16,6 +16,7 @@ from ingest.errors import (
     CatalogDamaged,
     CatalogError,
     CatalogFull,
+    CatalogHeld,
     CatalogMissing,
     CatalogMoved,
     CatalogTooNew,
@@ -169,12 +170,15 @@ def locked(engine: sa.Engine) -> Iterator[sa.Connection]:
 
     Raises:
         CatalogFull: the disk has no room.
-        CatalogError: the catalog was opened read-only, or another process holds it for too long.
+        CatalogHeld: another writes for too long.
+        CatalogError: the catalog was opened read-only.
     """
     try:
         with engine.execution_options(**{_WRITE: True}).begin() as connection:
             yield connection
     except OperationalError as error:
+        if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise CatalogHeld from error
         if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             raise CatalogFull(
                 f"Writing to the catalog failed ({error.orig}); nothing was recorded. "

@@ -87,6 +87,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             NoHome,
             ingest_errors.DecoderBusy,
             ingest_errors.CatalogMissing,
+            ingest_errors.CatalogHeld,
             ingest_errors.CatalogMoved,
             ingest_errors.CatalogUnreachable,
             ingest_errors.StoreMissing,

@@ -18,8 +18,8 @@ import sqlalchemy as sa
 
 from ingest.carrying import carry, copy_rows, held
 from ingest.catalog import Catalog
-from ingest.engines import Place, open_engine
-from ingest.errors import CatalogError, CatalogMissing, CatalogMoved
+from ingest.engines import Place, open_engine, writing
+from ingest.errors import CatalogError, CatalogHeld, CatalogMissing, CatalogMoved
 from ingest.pair import Split
 from ingest.postgres_connection import plain
 from ingest.records import NewChunk, NewImage
@@ -240,3 +240,25 @@ def test_a_moment_is_written_to_a_file_while_others_write(before: Catalog, tmp_p
         before.set_pin("car", "en", image_id(2))
         copy_rows(moment, tmp_path / "copy.sqlite")
     assert as_kept(rows(tmp_path / "copy.sqlite")) == as_kept(kept)
+
+
+def test_who_waits_too_long_for_another_is_told_that_the_catalog_is_held(before: Catalog) -> None:
+    with opened(before.place) as other, writing(other._engine):
+        soon(before)
+        with pytest.raises(CatalogHeld, match="^The catalog is held by something that writes for long"):
+            before.set_pin("car", "en", image_id(2))
+        assert [one.query for one in before.pins()] == ["boat"], "whoever reads goes on"
+    before.set_pin("car", "en", image_id(2))
+
+
+def soon(catalog: Catalog) -> None:
+    """Has a catalog wait a moment only for who else writes."""
+    is_file = isinstance(catalog.place, Path)
+    told = "PRAGMA busy_timeout = 50" if is_file else "SET lock_timeout = '50ms'"
+
+    def tell(connection: Any, _: object) -> None:
+        connection.execute(told)
+        connection.commit()
+
+    sa.event.listen(catalog._engine, "connect", tell)
+    catalog._engine.dispose()

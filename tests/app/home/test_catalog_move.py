@@ -26,11 +26,13 @@ from app.learning import adding, going_live, pictures, update_cycle
 from app.learning.restoring import restore
 from app.local.at_home import AtHome
 from ingest.catalog import Catalog
+from ingest.engines import writing
 from ingest.errors import CatalogError, CatalogUnreachable
 from ingest.intake import IntakeOptions
-from tests.app.server.served import make_home, sample_upload, served
+from tests.app.server.served import make_home, sample_upload, search, served
 from tests.app.small_home import copy_of, sample_chunk, small_home
 from tests.ingest.material import folder_of, picture
+from tests.ingest.test_carrying import soon
 
 GATE: dict[str, Any] = {"samples": 200, "minimum_images": 2}
 LEARNING = {"epochs": 2, "batch_size": 32}
@@ -272,9 +274,7 @@ def test_what_came_while_the_database_lets_nobody_in_is_done_when_it_does(home: 
 
 
 @pytest.mark.postgres
-def test_a_server_that_cannot_follow_says_so(
-    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_that_cannot_follow_says_so(home: Home, tmp_path: Path) -> None:
     address = database(tmp_path)
     with served(load_settings(home=home.root)) as server, server.client() as client:
         move_catalog(home, f"{address}&application_name=restarted")
@@ -286,6 +286,21 @@ def test_a_server_that_cannot_follow_says_so(
         assert said["part"] == "catalog"
         assert "nobody@" in said["what"]
         assert client.post("/v1/search", json={"text": "a red boat"}).status_code == 200
+
+
+@pytest.mark.parametrize("to", [HERE, pytest.param("database", marks=pytest.mark.postgres)])
+def test_who_writes_while_it_is_carried_is_told_to_come_again(home: Home, tmp_path: Path, to: str) -> None:
+    if to == "database":
+        move_catalog(home, database(tmp_path))
+    with served(load_settings(home=home.root)) as server, server.client() as client:
+        catalog, hit = server.serving.workspace.catalog, search(client)
+        soon(catalog)
+        said = {"query": "boat", "language": "en", "release": hit["release"], "image": hit["hits"][0]["id"]}
+        with Catalog.open(home.catalog_place) as other, writing(other._engine):
+            refused = client.post("/v1/feedback", json=said | {"verdict": "up"})
+        assert (refused.status_code, refused.json()["code"]) == (503, "catalog_held")
+        assert int(refused.headers["Retry-After"]) > 0
+        assert client.post("/v1/feedback", json=said | {"verdict": "up"}).status_code == 201
 
 
 def cut_off(address: str) -> None:

@@ -19,7 +19,7 @@ from app.server.security import ANYONE
 from app.server.served import Served as Desk
 from app.server.serving import Serving
 from index.errors import GenerationDamaged
-from ingest.errors import BadUpload, StoreFull, UnknownChunk, UnknownLanguage
+from ingest.errors import BadUpload, CatalogHeld, StoreFull, UnknownChunk, UnknownLanguage
 from ingest.images import thumbnail
 from model_updates.errors import NothingToLearn, UnknownStrategy
 from tests.app.server.served import PICTURES, Served, full, make_home, refusal, search
@@ -193,6 +193,7 @@ def test_version_says_which_program_this_is(client: httpx.Client) -> None:
         (UnknownStrategy("Which?"), 422, "unknown_strategy"),
         (NothingToLearn("Nothing."), 422, "nothing_to_learn"),
         (TooBusy("Later."), 503, "too_busy"),
+        (CatalogHeld(), 503, "catalog_held"),
         (NoSpace("Full."), 507, "no_space"),
         (StoreFull("Full."), 507, "store_full"),
         (GenerationDamaged("Damaged."), 500, "generation_damaged"),
