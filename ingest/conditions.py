@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from operator import ge, gt, le, lt
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Float,
-    String,
     and_,
     case,
-    cast,
     exists,
     func,
     literal,
@@ -130,9 +128,6 @@ def _key(_: str, operator: str, low: str | None, high: str | None) -> Condition:
     return _of_source(and_(sources.c.key != "", _compared(sources.c.key, operator, low, high)))
 
 
-_NUMBER = r"^\s*-?\d+(\.\d+)?\s*$"
-
-
 def _meta(name: str, operator: str, low: str | None, high: str | None) -> Condition:
     entry = entries_of(sources.c.fields)
     is_field = func.lower(entry.c.key) == func.lower(name)
@@ -140,12 +135,9 @@ def _meta(name: str, operator: str, low: str | None, high: str | None) -> Condit
     if low == high == _NONE:
         return not_(_of_source(exists(inside.where(is_field))))
     numbers = [None if one is None else _as_number(one) for one in (low, high)]
-    text = cast(entry.c.value, String)
-    compared = _compared(text, operator, low, high)
+    compared = _compared(entry.c.value, operator, low, high)
     if operator != "~" and [one is None for one in numbers] == [one is None for one in (low, high)]:
-        number = case((text.regexp_match(_NUMBER), cast(text, Float)))
-        as_number = _ordered(number, operator, numbers[0], numbers[1], lambda one: one)
-        compared = as_number
+        compared = _ordered(entry.c.number, operator, numbers[0], numbers[1], lambda one: one)
     return _of_source(exists(inside.where(is_field, compared)))
 
 
@@ -175,9 +167,8 @@ def _chunk(_: str, operator: str, low: str | None, high: str | None) -> Conditio
     if operator == "~":
         return images.c.seq.in_(of_chunk.where(_contains(chunks.c.name, low or "")))
     _require_one(operator, low, high, "chunk")
-    return images.c.seq.in_(
-        of_chunk.where(or_(chunks.c.name == low, chunks.c.id.startswith(low or "", autoescape=True)))
-    )
+    is_begun = AnyCase(chunks.c.id, literal(f"{escaped(low or '')}%"))
+    return images.c.seq.in_(of_chunk.where(or_(chunks.c.name == low, is_begun)))
 
 
 def _require_one(operator: str, low: str | None, high: str | None, field: str) -> None:
@@ -191,10 +182,12 @@ def _refuse_contains(operator: str) -> None:
 
 
 def _as_number(text: str) -> float | None:
+    """Returns the number that a text is; None for words, which "nan" and "infinity" are, too, and what is too large."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return number if isfinite(number) else None
 
 
 _ADDED = select(chunks.c.created).where(chunks.c.seq == images.c.chunk).scalar_subquery()

@@ -18,12 +18,12 @@ from sqlalchemy.sql.functions import FunctionElement
 
 __all__ = [
     "AnyCase",
-    "WordsFound",
-    "escaped",
+    "Likely",
     "WHOLE",
+    "WordsFound",
     "at_least_none",
     "entries_of",
-    "Likely",
+    "escaped",
     "upsert",
     "values_of",
 ]
@@ -34,6 +34,9 @@ _WILD = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 _LONGEST = 500  # characters of a word that are compared; PostgreSQL takes 2,046 bytes
 WHOLE = sa.Integer().with_variant(sa.BigInteger, "postgresql")
 """Numbers of rows and sizes of files, which outgrow 32 bits; SQLite's integers have 64."""
+
+_NUMBER = r"^[ \t\n\r\f\v]*-?[0-9]+(\.[0-9]+)?[ \t\n\r\f\v]*$"
+"""What a text that is a number looks like, to both, whose other classes of characters differ."""
 
 
 def at_least_none(number: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
@@ -193,15 +196,26 @@ class _EachValue(FunctionElement[Any]):
 
 
 class _EachEntry(FunctionElement[Any]):
-    """The fields of an object that a column has as JSON, each with its name."""
+    """The fields of an object that a column has as JSON, each with its name, as text, and as a number if it is one."""
 
     inherit_cache = True
 
 
 @compiles(_EachValue)
-@compiles(_EachEntry)
-def _by_sqlite(element: FunctionElement[Any], compiler: Any, **how: Any) -> str:
+def _values_by_sqlite(element: FunctionElement[Any], compiler: Any, **how: Any) -> str:
     return f"json_each({compiler.process(element.clauses, **how)})"
+
+
+@compiles(_EachEntry)
+def _entries_by_sqlite(element: FunctionElement[Any], compiler: Any, **how: Any) -> str:
+    # A number is a text as it was written: of 0.1 + 0.2 SQLite would say 0.3, which is another.
+    fields = compiler.process(element.clauses, **how)
+    return f"""(
+        SELECT key, CASE WHEN typeof(value) = 'real' THEN coalesce({fields} -> fullkey, CAST(value AS TEXT))
+                ELSE CAST(value AS TEXT) END AS value,
+            CASE WHEN typeof(value) <> 'text' OR type = 'text' AND value REGEXP '{_NUMBER}'
+                THEN CAST(value AS REAL) END AS number
+        FROM json_each({fields}))"""
 
 
 @compiles(_EachValue, "postgresql")
@@ -211,7 +225,20 @@ def _values_by_postgresql(element: FunctionElement[Any], compiler: Any, **how: A
 
 @compiles(_EachEntry, "postgresql")
 def _entries_by_postgresql(element: FunctionElement[Any], compiler: Any, **how: Any) -> str:
-    return f"json_each_text({compiler.process(element.clauses, **how)})"
+    # As SQLite has it: true is 1, no spaces in what is nested, letters alike by ASCII, and no number is too large.
+    return rf"""(
+        SELECT key COLLATE "C" AS key, text COLLATE "C" AS value, CASE
+            WHEN kind NOT IN ('number', 'boolean') AND (kind <> 'string' OR text !~ '{_NUMBER}') THEN NULL
+            WHEN abs(text::numeric) > 1.7976931348623157e308 THEN sign(text::numeric)::float8 * 'Infinity'::float8
+            WHEN abs(text::numeric) < 5e-324 THEN 0
+            ELSE text::float8 END AS number
+        FROM (
+            SELECT key, json_typeof(value) AS kind, CASE
+                WHEN json_typeof(value) = 'boolean' THEN CAST(CAST(value::text AS boolean)::int AS text)
+                WHEN json_typeof(value) IN ('object', 'array')
+                    THEN regexp_replace(value::text, '("([^"\\]|\\.)*")|[ \n]+', '\1', 'g')
+                ELSE value #>> '{{}}' END AS text
+            FROM json_each({compiler.process(element.clauses, **how)})) AS field)"""
 
 
 class _List(sa.TypeDecorator[Sequence[str]]):
@@ -233,5 +260,7 @@ def values_of(values: Iterable[str]) -> sa.Select[Any]:
 
 
 def entries_of(column: sa.ColumnElement[Any]) -> Any:
-    """Returns a table of the fields in a JSON column, `key` and `value`."""
-    return _EachEntry(column).table_valued("key", "value")
+    """Returns a table of the fields in a JSON column: `key`, `value` as text, and `number`, NULL where it is none."""
+    return _EachEntry(column).table_valued(
+        sa.column("key", sa.Text), sa.column("value", sa.Text), sa.column("number", sa.Float)
+    )

@@ -4,6 +4,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 from ingest.errors import BadOption, BadRow
@@ -102,7 +103,9 @@ def _told(record: Mapping[str, Any], fields: Mapping[str, Any], used: Mapping[st
             continue
         if isinstance(value, str):
             value = value.strip()[:_LONGEST_FIELD]
-        if isinstance(value, str | int | float) and value != "" and value == value:  # NaN says nothing
+        if isinstance(value, float) and not isfinite(value):  # it says nothing, and JSON has no such number
+            continue
+        if isinstance(value, str | int | float) and value != "":
             own[name.strip()[:_LONGEST_KEY]] = value
     return Told((_text_or_none(fields.get("key")) or "")[:_LONGEST_KEY], own)
 

@@ -128,6 +128,20 @@ def test_a_table_gives_its_own_id_and_fields(place: Place, tmp_path: Path) -> No
     assert (b.key, dict(b.fields)) == ("b-18", {})
 
 
+def test_a_number_that_is_too_large_says_nothing_and_no_filter_fails_of_it(
+    place: Place, tmp_path: Path
+) -> None:
+    folder = _folder(tmp_path)
+    lines = '{"image": "a.png", "n": 1e999, "m": -1e999}\n{"image": "sub/b.png", "n": 3}\n'
+    (folder / "boats.jsonl").write_text(lines)
+    place.ingest(folder)
+
+    a, b, _ = _all(place)
+
+    assert (dict(a.fields), dict(b.fields)) == ({}, {"n": 3})
+    assert place.catalog.ids_where(where="meta.n > 2") == {b.image_id}
+
+
 def test_a_file_beside_a_picture_gives_fields_without_a_caption(place: Place, tmp_path: Path) -> None:
     folder = _folder(tmp_path)
     (folder / "a.json").write_text(json.dumps({"id": 17, "rating": 5, "tags": ["x"]}))
