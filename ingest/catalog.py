@@ -333,7 +333,7 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         with writing(self._engine) as connection:
             connection.execute(
                 statement.on_conflict_do_update(
-                    index_elements=["query", "language"], set_={"image_id": image_id}
+                    index_elements=list(pins.primary_key), set_={"image_id": image_id}
                 )
             )
 

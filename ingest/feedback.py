@@ -29,9 +29,8 @@ class FeedbackRecord:
     verdict: str  # one of `THUMBS` or of `CHOICES`
 
 
-feedback = record_table(
-    "feedback", FeedbackRecord, UniqueConstraint("by", "query", "release", "other", "image_id")
-)
+_SAME = ("by", "query", "release", "other", "image_id")
+feedback = record_table("feedback", FeedbackRecord, UniqueConstraint(*_SAME), long=["by", "query"])
 
 
 class FeedbackTable(TableQueries):
@@ -59,7 +58,9 @@ class FeedbackTable(TableQueries):
         same = {"by": by, "query": query, "release": release, "other": other, "image_id": image_id}
         said = {"created": now(), "language": language, "verdict": verdict}
         statement = upsert(feedback).values(**same, **said)
-        statement = statement.on_conflict_do_update(index_elements=list(same), set_=said)
+        statement = statement.on_conflict_do_update(
+            index_elements=[feedback.c[name] for name in _SAME], set_=said
+        )
         with writing(self._engine) as connection:
             seq = connection.execute(statement.returning(feedback.c.seq)).scalar_one()
         return FeedbackRecord(seq, verdict=verdict, language=language, created=str(said["created"]), **same)

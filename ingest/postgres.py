@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 import sqlalchemy as sa
@@ -18,6 +19,7 @@ from sqlalchemy.ext.compiler import compiles
 
 from ingest.dialect import vector_of, words_of
 from ingest.errors import CatalogError, CatalogMissing, CatalogMoved, CatalogTooNew
+from ingest.long_texts import hashed
 from ingest.postgres_connection import connect, shown, why
 from ingest.schema import SCHEMA, captions, images
 from ingest.tables import COMING, LEFT, metadata
@@ -73,6 +75,13 @@ _ENTER = sa.text(
     "CAST(:numbers AS bigint[]), CAST(:words AS text[]), CAST(:vectors AS text[])) AS one (number, words, vector)"
 )
 
+# Of catalogs as they were on 2026-11-27.
+_LONG_KEYS = (
+    "ALTER TABLE sources DROP CONSTRAINT sources_pkey",
+    "ALTER TABLE pins DROP CONSTRAINT pins_pkey",
+    "ALTER TABLE feedback DROP CONSTRAINT feedback_by_query_release_other_image_id_key",
+    "DROP INDEX sources_by_place, sources_by_key",
+)
 
 # Said here and not with the table: SQLAlchemy would load all of PostgreSQL's for it.
 (_outside,) = (one for one in images.indexes if one.name == "images_outside")
@@ -90,7 +99,10 @@ def _text(kind: sa.String, compiler: Any, **how: Any) -> str:
 @compiles(OnConflictDoUpdate, "postgresql")
 def _on_conflict(clause: Any, compiler: Any, **how: Any) -> str:
     # SQLite's, which is loaded already, has all but the name of a constraint.
+    clause = copy(clause)
     clause.constraint_target = None
+    if clause.inferred_target_elements:
+        clause.inferred_target_elements = hashed(clause.inferred_target_elements)
     return str(getattr(compiler, f"visit_{clause.__visit_name__}")(clause, **how))
 
 
@@ -124,6 +136,8 @@ def open_engine(url: str, *, read_only: bool) -> sa.Engine:
                 f"The catalog in {shown(engine)} has schema {found}; this Perennial reads up to {SCHEMA}. "
                 "Install a newer release."
             )
+        if not read_only:
+            _key_by_hash(engine)
     except DBAPIError as error:
         engine.dispose()
         raise CatalogError(f"The catalog in {shown(engine)} cannot be used ({why(error.orig)}).") from error
@@ -131,6 +145,23 @@ def open_engine(url: str, *, read_only: bool) -> sa.Engine:
         engine.dispose()
         raise
     return engine
+
+
+def _key_by_hash(engine: sa.Engine) -> None:
+    """Brings up to date a catalog whose keys were long texts themselves, as on 2026-11-27; it can be read as it is."""
+    has_long = sa.text(
+        "SELECT count(*) FROM pg_indexes WHERE schemaname = current_schema() AND indexname = 'sources_pkey'"
+    )
+    with engine.connect() as connection:
+        if not connection.scalar(has_long):
+            return
+    with locked(engine) as connection:
+        if connection.scalar(has_long):  # nobody else was first
+            for statement in _LONG_KEYS:
+                connection.exec_driver_sql(statement)
+            for table in ("sources", "pins", "feedback"):
+                for index in metadata.tables[table].indexes:
+                    index.create(connection)
 
 
 @contextmanager
@@ -183,7 +214,8 @@ def locked(engine: sa.Engine) -> Iterator[sa.Connection]:
 
     Raises:
         CatalogUnreachable: the database does not answer.
-        CatalogError: the catalog was opened read-only, another process holds it for too long, or rights are missing.
+        CatalogHeld: another writes for too long.
+        CatalogError: the catalog was opened read-only, or rights are missing.
     """
     # Each statement sees what was written before it: a moment that was fixed before the lock would be too early.
     try:

@@ -3,6 +3,7 @@
 import sqlalchemy as sa
 
 from ingest.dialect import WHOLE
+from ingest.long_texts import Long, by_hash
 from ingest.tables import Said, metadata
 
 SCHEMA = 10
@@ -115,10 +116,12 @@ jobs = sa.Table(
     sa.Index("jobs_by_state", "state"),
 )
 
-pins = sa.Table(
-    "pins",
-    metadata,
-    sa.Column("query", sa.Text, primary_key=True),
-    sa.Column("language", sa.String(35), primary_key=True),
-    sa.Column("image_id", sa.String(64), nullable=False),
+pins = by_hash(
+    sa.Table(
+        "pins",
+        metadata,
+        sa.Column("query", Long, primary_key=True),
+        sa.Column("language", sa.String(35), primary_key=True),
+        sa.Column("image_id", sa.String(64), nullable=False),
+    )
 )

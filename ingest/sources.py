@@ -15,6 +15,7 @@ from sqlalchemy import JSON, Column, Connection, Index, bindparam, delete, exist
 
 from ingest.dialect import upsert
 from ingest.engines import writing
+from ingest.long_texts import beginning_of, begins_between, is_among
 from ingest.pair import ImageId
 from ingest.readers.container import Origin, Told
 from ingest.readers.names import text_of
@@ -58,10 +59,12 @@ sources = record_table(
     "sources",
     PictureSource,
     Column("fields", JSON, nullable=False, server_default="{}"),
-    Index("sources_by_place", "place"),
-    Index("sources_by_key", "key"),
+    Index("sources_by_place", "place").ddl_if("sqlite"),
+    Index("sources_by_key", "key").ddl_if("sqlite"),
     keys=["image_id", "place", "name"],
+    long=["place", "name"],
 )
+Index("sources_by_beginning", beginning_of(sources.c.place)).ddl_if("postgresql")
 
 
 class SourceTable(TableQueries):
@@ -82,8 +85,7 @@ class SourceTable(TableQueries):
         beginning = text_of(str(folder).rstrip("/") + "/")
         query = select(*columns_of(sources, PictureSource)).where(
             sources.c.kind.in_(("file", "member", "row")),
-            sources.c.place >= beginning,
-            sources.c.place < beginning[:-1] + chr(ord("/") + 1),
+            begins_between(sources.c.place, beginning, beginning[:-1] + chr(ord("/") + 1)),
         )
         rows = self._rows(query.order_by(sources.c.gone == "", sources.c.modified))
         return [PictureSource(*row) for row in rows]
@@ -92,7 +94,7 @@ class SourceTable(TableQueries):
         """Returns the source of each address from which a picture was fetched, by the address as it was asked for."""
         by_place = {text_of(address): address for address in addresses}
         query = select(*columns_of(sources, PictureSource)).where(sources.c.kind == "url")
-        groups = (self._rows(query.where(sources.c.place.in_(group))) for group in grouped(by_place))
+        groups = (self._rows(query.where(is_among(sources.c.place, group))) for group in grouped(by_place))
         return {by_place[row.place]: PictureSource(*row) for rows in groups for row in rows}
 
     def gone_from(self, folder: Path) -> list[ImageId]:
@@ -123,7 +125,7 @@ def record_sources(connection: Connection, found: Sequence[PictureSource]) -> No
     statement = upsert(sources)
     new = {name: statement.excluded[name] for name in ("kind", "size", "modified", "key", "gone", "fields")}
     connection.execute(
-        statement.on_conflict_do_update(index_elements=["image_id", "place", "name"], set_=new),
+        statement.on_conflict_do_update(index_elements=list(sources.primary_key), set_=new),
         [asdict(one) for one in found],
     )
     _forget_replaced(connection, [one for one in found if one.kind == "file"])
@@ -151,7 +153,7 @@ def _forget_replaced(connection: Connection, files: Sequence[PictureSource]) -> 
     others: set[ImageId] = set()
     for group in grouped(by_place):
         query = select(sources.c.image_id, sources.c.place).where(
-            sources.c.kind == "file", sources.c.place.in_(group)
+            sources.c.kind == "file", is_among(sources.c.place, group)
         )
         old = [row for row in connection.execute(query) if row.image_id != by_place[row.place]]
         for row in old:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.schema import SchemaItem
 
 from ingest.dialect import WHOLE
+from ingest.long_texts import Long, by_hash
 from ingest.sentence import Sentence, from_stored, to_stored
 
 metadata = sa.MetaData()
@@ -57,11 +58,13 @@ def record_table(
     *others: SchemaItem,
     keys: Collection[str] = (),
     said: Collection[str] = (),
+    long: Collection[str] = (),
     **options: Any,
 ) -> sa.Table:
     """Returns a table with a column for each field of a record, in place of which `others` may have one.
 
-    The field `id` is the row's number, `seq`; a default is also the table's; `said` are texts that may be sentences.
+    The field `id` is the row's number, `seq`; a default is also the table's; `said` are texts that may be sentences,
+    and `long` those in keys that may have any length.
     """
     given = {one.name for one in others if isinstance(one, sa.Column)}
     kinds = get_type_hints(record)
@@ -70,11 +73,17 @@ def record_table(
         if one.name == "id":
             columns.append(sa.Column("seq", WHOLE, primary_key=True))
         elif one.name not in given:
-            kind = Said if one.name in said else _TYPES.get(kinds[one.name], sa.Text)
+            kind = (
+                Long
+                if one.name in long
+                else Said
+                if one.name in said
+                else _TYPES.get(kinds[one.name], sa.Text)
+            )
             default = None if one.default is MISSING else sa.literal(one.default, kind)
             key = one.name in keys
             columns.append(sa.Column(one.name, kind, primary_key=key, nullable=False, server_default=default))
-    return sa.Table(name, metadata, *columns, *others, **options)
+    return by_hash(sa.Table(name, metadata, *columns, *others, **options))
 
 
 class TableQueries:

@@ -22,13 +22,15 @@ from ingest.engines import Place, open_engine, writing
 from ingest.errors import CatalogError, CatalogHeld, CatalogMissing, CatalogMoved
 from ingest.pair import Split
 from ingest.postgres_connection import plain
-from ingest.records import NewChunk, NewImage
+from ingest.records import NewAside, NewChunk, NewImage
+from ingest.sources import PictureSource
 from ingest.tables import metadata
 from tests.ingest.test_catalog import chunk_of, image_id
 
 pytestmark = pytest.mark.filterwarnings("ignore:XDG_RUNTIME_DIR")
 # Longer than what an index of PostgreSQL's holds, and nothing that can be packed.
 LONG = "".join(map(chr, random.Random(1).choices(range(0x4E00, 0x9FFF), k=1990)))
+LONGEST = LONG * 5
 REPORT = {"said": "\0 é 😀 \\u0000", "half": "\ud800", "number": float("nan"), "most": [float("inf"), 1]}
 FILE, DATABASE = "file", pytest.param("database", marks=pytest.mark.postgres)
 
@@ -240,6 +242,82 @@ def test_a_moment_is_written_to_a_file_while_others_write(before: Catalog, tmp_p
         before.set_pin("car", "en", image_id(2))
         copy_rows(moment, tmp_path / "copy.sqlite")
     assert as_kept(rows(tmp_path / "copy.sqlite")) == as_kept(kept)
+
+
+def test_texts_of_any_length_are_kept_and_found(before: Catalog, elsewhere: Place) -> None:
+    """Addresses that are signed have thousands of characters, and an index of PostgreSQL's takes 2,704 bytes."""
+    folder, address = Path(f"/photos/{LONGEST}"), f"https://host/{LONGEST}"
+    seen = [
+        PictureSource(image_id(11), "url", address, key=LONGEST, fields={LONGEST: LONGEST}),
+        PictureSource(image_id(11), "url", address[:-1]),
+        PictureSource(image_id(12), "file", f"{folder}/a.png", size=1),
+        PictureSource(image_id(13), "member", f"{folder}/b.zip", LONGEST),
+        PictureSource(image_id(13), "member", f"{folder}/b.zip", LONGEST[:-1]),
+        PictureSource(image_id(14), "file", f"{folder}0/c.png"),
+    ]
+    aside = [NewAside(LONGEST, "held", "code", LONGEST, image_id(15), "en", LONGEST)]
+    pictures = [
+        NewImage(image_id(n), "photo", Split.TRAIN, 64, 48, "PNG", camera=LONGEST) for n in range(11, 16)
+    ]
+    for _ in range(2):
+        before.record_chunk(NewChunk("ddd444ddd444", LONGEST, True, pictures, [], aside, seen))
+    moved = PictureSource(image_id(15), "file", f"{folder}/a.png", size=2)
+    before.record_chunk(NewChunk("eee555eee555", "e", True, pictures, [], (), [moved]))
+    for n in (11, 12):
+        before.set_pin(LONGEST, "en", image_id(n))
+        before.feedback.keep(
+            by=LONGEST, query=LONGEST, language="en", release="r1", verdict="up", image_id="i"
+        )
+        before.release_words.say("r1", "kept", by=LONGEST, why=LONGEST)
+    places = before.sources
+    assert places.of([image_id(11)]) == {image_id(11): (seen[1], seen[0])}
+    assert places.fetched([address, f"{address}?"]) == {address: seen[0]}
+    assert {(one.place, one.name, one.size) for one in places.below(folder)} == {
+        (moved.place, "", 2),
+        *((one.place, one.name, 0) for one in seen[3:5]),
+    }
+    assert places.set_gone(seen[3:4]) == []
+    assert places.set_gone(seen[4:5]) == places.gone_from(folder) == [image_id(13)]
+    assert [one.image_id for one in before.pins() if one.query == LONGEST] == [image_id(12)]
+    assert [one.query for one in before.feedback.all()] == [LONGEST]
+    assert before.chunk(LONGEST).id == "ddd444ddd444"
+    kept = rows(before.place)
+    carry(before.place, elsewhere, lambda: None)
+    assert as_kept(rows(elsewhere)) == as_kept(kept)
+    with opened(elsewhere) as after:
+        assert after.sources.fetched([address]) == {address: seen[0]}
+        assert after.remove_pin(LONGEST, "en")
+
+
+@pytest.mark.postgres
+def test_a_database_whose_keys_were_long_texts_themselves_goes_on(tmp_path: Path) -> None:
+    address = database("before", tmp_path)
+    with opened(tmp_path / "catalog.sqlite") as catalog:
+        fill(catalog)
+    carry(tmp_path / "catalog.sqlite", address, lambda: None)
+    engine = open_engine(address, read_only=False)
+    with engine.begin() as connection:
+        for statement in AS_IT_WAS:
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    with Catalog.open(address, read_only=True) as reading:
+        assert len(reading.chunks()) == 3
+    for n in (1, 2):
+        with opened(address) as catalog:
+            catalog.set_pin(LONGEST, "en", image_id(n))
+            seen = PictureSource(image_id(n), "url", LONGEST)
+            catalog.record_chunk(NewChunk("ddd444ddd444", "d", True, [], [], sources=[seen]))
+            assert [one.query for one in catalog.pins()] == ["boat", LONGEST]
+
+
+AS_IT_WAS = (
+    "DROP INDEX sources_once, pins_once, feedback_once, sources_by_beginning",
+    "ALTER TABLE sources ADD PRIMARY KEY (image_id, place, name)",
+    "CREATE INDEX sources_by_place ON sources (place)",
+    "CREATE INDEX sources_by_key ON sources (key)",
+    "ALTER TABLE pins ADD PRIMARY KEY (query, language)",
+    "ALTER TABLE feedback ADD UNIQUE (by, query, release, other, image_id)",
+)
 
 
 def test_who_waits_too_long_for_another_is_told_that_the_catalog_is_held(before: Catalog) -> None:
