@@ -25,7 +25,7 @@ __all__ = [
 ]  # a catalog has all tables, which are known when it is imported
 
 _ROWS = 1000  # that are carried at once
-_MADE_ANEW = {"alembic_version", "catalog_schema", "caption_words", "caption_totals"}
+_MADE_ANEW = {"alembic_version"}
 
 
 def carry(source: Place, target: Place, decide: Callable[[], None], owner: str = "") -> int:
@@ -110,19 +110,11 @@ def copy_all(source: sa.Connection, target: sa.Connection) -> int:
     """Copies every row into an empty catalog, and compares them; returns how many.
 
     Raises:
-        CatalogError: the copy holds something else.
+        CatalogError: the copy holds something else, or the catalog what cannot be copied.
     """
     is_postgres = target.dialect.name == "postgresql"
-    strange = set(sa.inspect(source).get_table_names()) - set(metadata.tables) - _MADE_ANEW
-    strange = {name for name in strange if not name.startswith("captions_text")}
-    if strange:
-        raise CatalogError(f"The catalog has a table {min(strange)!r}, which this Perennial does not know.")
-    is_loose = is_postgres and source.dialect.name == sqlite.NAME
-    if is_loose and source.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
-        raise CatalogError(
-            "The catalog has rows that refer to rows that are not there, which no database takes. Nothing was "
-            "changed; `perennial doctor` says more."
-        )
+    if source.dialect.name == sqlite.NAME:
+        _require_whole(source, is_strict=is_postgres)
     count = 0
     for table in metadata.sorted_tables:
         with _ordered(source, table) as rows:
@@ -145,6 +137,23 @@ def copy_all(source: sa.Connection, target: sa.Connection) -> int:
     if is_postgres:
         postgres.look_at_tables(target)
     return count
+
+
+def _require_whole(source: sa.Connection, *, is_strict: bool) -> None:
+    """Refuses a file with a table that would be left behind; a database may hold tables of others beside ours.
+
+    Raises:
+        CatalogError: it has one, or, where that is looked at, rows that refer to rows that are not there.
+    """
+    strange = set(sa.inspect(source).get_table_names()) - set(metadata.tables) - _MADE_ANEW
+    strange = {name for name in strange if not name.startswith("captions_text")}
+    if strange:
+        raise CatalogError(f"The catalog has a table {min(strange)!r}, which this Perennial does not know.")
+    if is_strict and source.exec_driver_sql("PRAGMA foreign_key_check").first() is not None:
+        raise CatalogError(
+            "The catalog has rows that refer to rows that are not there, which no database takes. Nothing was "
+            "changed; `perennial doctor` says more."
+        )
 
 
 def _ordered(connection: sa.Connection, table: sa.Table) -> sa.CursorResult[Any]:

@@ -236,6 +236,28 @@ def test_a_table_of_another_program_is_not_left_behind_in_silence(tmp_path: Path
     opened(file).close()
 
 
+@pytest.mark.postgres
+def test_tables_of_others_may_lie_beside_it_and_on_its_path(tmp_path: Path) -> None:
+    """PostgreSQL's own search path is that of the user and then of all; PostGIS has a table in the latter."""
+    import psycopg
+
+    own, file = database("own", tmp_path), tmp_path / "catalog.sqlite"
+    everybody = database("everybody", tmp_path).rpartition("%3D")[2]
+    place = f"{own}%2C{everybody}"
+    with opened(file) as catalog:
+        fill(catalog)
+    kept = rows(file)
+    carry(file, place, lambda: None)
+    with psycopg.connect(own, autocommit=True) as connection:
+        connection.execute("CREATE TABLE customers (name text)")
+        connection.execute(f"CREATE TABLE {everybody}.spatial_ref_sys (srid int)")
+    with held(place) as moment:
+        copy_rows(moment, tmp_path / "copy.sqlite")
+    assert as_kept(rows(tmp_path / "copy.sqlite")) == as_kept(kept)
+    carry(place, file, lambda: None)
+    assert as_kept(rows(file)) == as_kept(kept)
+
+
 def test_a_moment_is_written_to_a_file_while_others_write(before: Catalog, tmp_path: Path) -> None:
     kept = rows(before.place)
     with held(before.place) as moment:
