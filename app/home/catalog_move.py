@@ -35,7 +35,7 @@ def move_catalog(home: Home, to: str) -> Moved:
     Killed at any moment, it leaves the catalog where it was, or in its new place, whole; asking again finishes.
 
     Raises:
-        UsageProblem: it lies there already.
+        UsageProblem: it lies there already, or the address holds what cannot be written down.
         UpdateRunning: somebody updates this home, or takes something in.
         CatalogError: one lies there already, or the database cannot be used; the sentence says why.
     """
@@ -44,6 +44,7 @@ def move_catalog(home: Home, to: str) -> Moved:
     place: Path | str = home.catalog if to == HERE else to
     if place == before:
         raise UsageProblem(f"The catalog lies in {place} already.")
+    engines.line_of(to)  # refused before anything is carried
     started = time.monotonic()
     with lock.hold(home.lock, "moving the catalog"):
         _require_rest(home)

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import tomllib
+import unicodedata
 from pathlib import Path
 
-from app.desk.errors import HomeDamaged
+from app.desk.errors import HomeDamaged, UsageProblem
 from app.home.durable import FileSystem, replace_file
 
 FILE = "engines.toml"
 _KNOWN = ("catalog",)
 _SCHEME = "postgresql:"
+_UNWRITTEN = ("Cc", "Cs")  # categories of Unicode: control characters, halves of characters
 
 
 def catalog_address(root: Path) -> str | None:
@@ -53,10 +55,31 @@ def catalog_address(root: Path) -> str | None:
     return address
 
 
+def line_of(catalog: str) -> str:
+    """Returns the line that says where the catalog lies.
+
+    Raises:
+        UsageProblem: the address cannot be written so that it is read as it is.
+    """
+    strange = [one for one in catalog if unicodedata.category(one) in _UNWRITTEN]
+    # TOML knows what JSON escapes, but not the halves by which JSON may write a character.
+    line = f"catalog = {json.dumps(catalog, ensure_ascii=False)}\n"
+    if strange or tomllib.loads(line) != {"catalog": catalog}:
+        raise UsageProblem(
+            f"The address of the catalog holds the character {''.join(strange[:1])!r}, which {FILE} cannot. "
+            "Write it as %XX, as in any address, or leave it out."
+        )
+    return line
+
+
 def write(root: Path, catalog: str | None) -> None:
-    """Says where the catalog lies from now on; None: in the home's folder."""
+    """Says where the catalog lies from now on; None: in the home's folder.
+
+    Raises:
+        UsageProblem: the address cannot be written (see `line_of`).
+    """
     if catalog is not None:
-        replace_file(root / FILE, f"catalog = {json.dumps(catalog)}\n".encode())
+        replace_file(root / FILE, line_of(catalog).encode())
         return
     (root / FILE).unlink(missing_ok=True)
     FileSystem().fsync_dir(root)

@@ -111,6 +111,21 @@ def test_a_database_that_does_not_answer_is_said_and_no_empty_catalog_is_made(ho
         assert workspace.catalog.chunks()
 
 
+def test_an_address_is_read_as_it_was_written(home: Home) -> None:
+    for address in ("postgresql:///\"ü\\😀'", "postgresql:///" + chr(0x10FFFF), "postgresql:///\u2028 "):
+        engines.write(home.root, address)
+        assert home.catalog_place == address
+
+
+@pytest.mark.parametrize("strange", ["\n", "\x7f", "\x85", "\udc80"])
+def test_an_address_that_no_file_can_hold_is_refused_before_anything_is_carried(
+    home: Home, strange: str
+) -> None:
+    with pytest.raises(UsageProblem, match="holds the character"):
+        move_catalog(home, f"postgresql://ada@127.0.0.1:1/{strange}")
+    assert home.catalog_place == home.catalog
+
+
 @pytest.mark.postgres
 def test_a_home_tells_the_same_story_with_its_catalog_in_a_database(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
