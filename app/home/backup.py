@@ -57,6 +57,7 @@ from ingest.carrying import copy_rows, held
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES
 from ingest.storage import HeldStore, Store
+from ingest.tables import COMING, LEFT
 from model_updates.version_files import SOUND
 
 MANIFEST = "backup.json"
@@ -134,7 +135,6 @@ def write_backup(home: Home, to: Path, tell: Tell) -> BackupWritten:
         pinned, part = home.staging / f"backup-{uuid.uuid4().hex}", to / f"{_PART}{uuid.uuid4().hex}"
         for folder in (pinned, part):
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        Catalog.open(home.catalog_place).close()  # brings one of an earlier release up to date
         with explaining_full_disk(to, "writing a backup"):
             return _Writing(home, to, pinned, part, tell).written()
 
@@ -402,36 +402,46 @@ class _Writing:
 
 @contextmanager
 def _at_one_moment(home: Home, part: Path) -> Iterator[tuple[sqlite3.Connection, HeldStore]]:
-    """Holds catalog and pictures so that nothing was written to the pictures between the two."""
-    at = _held_in_database if isinstance(home.catalog_place, str) else _held_in_file
+    """Holds catalog and pictures so that nothing was written to the pictures between the two.
+
+    Raises:
+        CatalogMissing: the catalog was left for another place, and nobody has gone there.
+    """
     with Store.open(home.blobs, read_only=True) as store:
         while True:
-            with store.held() as blobs, at(home, part) as catalog:
-                if blobs.is_newest():
+            place = home.catalog_place  # which may be another one in the next round
+            Catalog.open(
+                place
+            ).close()  # brings one of an earlier release, and one that was just carried, up to date
+            at = _held_in_database(place, part) if isinstance(place, str) else _held_in_file(place)
+            with store.held() as blobs, at as catalog:
+                if catalog is not None and blobs.is_newest():
                     yield catalog(), blobs
                     return
 
 
 @contextmanager
-def _held_in_file(home: Home, _: Path) -> Iterator[Callable[[], sqlite3.Connection]]:
-    with closing(reading(home.catalog)) as catalog:
+def _held_in_file(place: Path) -> Iterator[Callable[[], sqlite3.Connection] | None]:
+    """Holds a moment of the file; None where it is left for another place, or filled from one, in this moment."""
+    with closing(reading(place)) as catalog:
         catalog.isolation_level = None
         catalog.execute("BEGIN")
-        catalog.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # only now it is held
-        yield lambda: catalog
+        number = catalog.execute("PRAGMA user_version").fetchone()[0]  # only now it is held
+        yield None if number in (LEFT, COMING) else lambda: catalog
 
 
 @contextmanager
-def _held_in_database(home: Home, part: Path) -> Iterator[Callable[[], sqlite3.Connection]]:
+def _held_in_database(place: str, part: Path) -> Iterator[Callable[[], sqlite3.Connection]]:
     """Holds a moment of the database; when it is asked for, it is written to a file, which goes in the end."""
     folder = part / ".rows"
-    with ExitStack() as stack:
-        rows = stack.enter_context(held(home.catalog_place))
+    with ExitStack() as stack, ExitStack() as holding:
+        rows = holding.enter_context(held(place))
 
         def written() -> sqlite3.Connection:
             folder.mkdir()
             stack.callback(shutil.rmtree, folder)
             copy_rows(rows, folder / "catalog.sqlite")
+            holding.close()  # the database would keep everything that changes while the pictures are packed
             return stack.enter_context(closing(reading(folder / "catalog.sqlite")))
 
         yield written

@@ -13,10 +13,10 @@ import sqlalchemy as sa
 
 from app.desk.errors import HomeDamaged, UpdateRunning, UsageProblem
 from app.desk.hits import SearchRequest
-from app.desk.jobs import UpdateRequest
+from app.desk.jobs import Stage, UpdateRequest
 from app.desk.troubles import trouble_of
 from app.home import engines, lock
-from app.home.backup import write_backup
+from app.home.backup import _at_one_moment, newest, write_backup
 from app.home.catalog_copy import damage_in, keep_copy
 from app.home.catalog_move import HERE, move_catalog
 from app.home.folder import Home
@@ -25,10 +25,12 @@ from app.home.workspace import Workspace
 from app.learning import adding, going_live, pictures, update_cycle
 from app.learning.restoring import restore
 from app.local.at_home import AtHome
+from ingest.carrying import carry
 from ingest.catalog import Catalog
 from ingest.engines import writing
-from ingest.errors import CatalogError, CatalogUnreachable
+from ingest.errors import CatalogError, CatalogMissing, CatalogUnreachable
 from ingest.intake import IntakeOptions
+from ingest.schema import SCHEMA
 from tests.app.server.served import make_home, sample_upload, search, served
 from tests.app.small_home import copy_of, sample_chunk, small_home
 from tests.ingest.material import folder_of, picture
@@ -360,3 +362,44 @@ def test_a_backup_of_it_is_a_home_with_a_catalog_of_its_own(home: Home, tmp_path
     with Workspace.open(Settings(home=there)) as workspace:
         assert (workspace.catalog.chunks(), workspace.catalog.languages()) == (chunks, captions)
         assert workspace.catalog.damage() == []
+
+
+@pytest.mark.postgres
+def test_a_backup_holds_the_database_no_longer_than_its_rows_are_copied(home: Home, tmp_path: Path) -> None:
+    import psycopg
+
+    address = database(tmp_path)
+    move_catalog(home, f"{address}&application_name=backed")
+    held = dict[str, int]()
+
+    def tell(stage: Stage) -> None:
+        with psycopg.connect(address, autocommit=True) as connection:
+            others = "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'backed'"
+            if stage.name in ("blobs", "releases"):
+                held[stage.name] = len(connection.execute(others).fetchall())
+
+    done = write_backup(home, tmp_path / "backups", tell)
+    assert held == {"blobs": 0, "releases": 0}
+    assert newest(tmp_path / "backups").folder == done.path  # type: ignore[union-attr]
+
+
+@pytest.mark.postgres
+def test_a_backup_copies_no_catalog_that_is_being_moved(home: Home, tmp_path: Path) -> None:
+    address = database(tmp_path)
+
+    def held_while(root: str | None) -> int:
+        """The number of the schema that a backup gets in the moment in which it is decided where the catalog lies."""
+        engines.write(home.root, root)
+        with _at_one_moment(home, tmp_path) as (catalog, _):
+            return int(catalog.execute("PRAGMA user_version").fetchone()[0])
+
+    numbers = []
+
+    def undecided() -> None:
+        with pytest.raises(CatalogMissing, match="run it again"), _at_one_moment(home, tmp_path):
+            pass
+        numbers.append(held_while(address))
+
+    carry(home.catalog, address, undecided)
+    carry(address, home.catalog, lambda: numbers.append(held_while(None)))
+    assert numbers == [SCHEMA, SCHEMA]
