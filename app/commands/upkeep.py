@@ -272,7 +272,7 @@ def home_(
         is_json,
         done,
         f"The catalog lies in {done.catalog} now: {done.rows:,} rows, each compared, in {done.seconds:.0f} s.",
-        f"What was in {done.left} stays there unused; remove it when you like.",
+        f"What was in {done.left} stays there unused, with what is removed for good later; delete it when you like.",
     )
 
 

@@ -15,7 +15,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,7 +50,9 @@ def keep_copy(home: Home, *, at_once: bool = False) -> bool:
         return False
     started, fresh = time.time(), temporary(home.catalog_copy)
     try:
-        with lock.hold(home.root / ".catalog-copy.lock", "copying the catalog"):
+        with copying(home):
+            if home.catalog_place != home.catalog:  # it was carried away meanwhile
+                return False
             try:
                 _copy(home, fresh, started)
             except BaseException:
@@ -62,6 +64,22 @@ def keep_copy(home: Home, *, at_once: bool = False) -> bool:
         return False
     logger.info("the catalog was copied in %.1f s", time.time() - started)
     return True
+
+
+def copying(home: Home) -> AbstractContextManager[None]:
+    """Keeps others from writing the copy while a block runs.
+
+    Raises:
+        UpdateRunning: somebody writes it.
+    """
+    return lock.hold(home.root / ".catalog-copy.lock", "copying the catalog")
+
+
+def drop_copy(home: Home) -> None:
+    """Removes the copy, and what is left of one that was begun; for who holds `copying`."""
+    for path in (home.catalog_copy, temporary(home.catalog_copy)):
+        path.unlink(missing_ok=True)
+    FileSystem().fsync_dir(home.root)
 
 
 def _copy(home: Home, fresh: Path, started: float) -> None:

@@ -12,11 +12,15 @@ from pathlib import Path
 
 from app.desk.errors import UpdateRunning, UsageProblem
 from app.home import engines, lock
+from app.home.catalog_copy import copying, drop_copy, keep_copy
+from app.home.durable import fault
 from app.home.folder import Home
 from ingest.carrying import carry
 
 HERE = "sqlite"
 """Says that the catalog is to lie in the home's folder."""
+DECIDED = "catalog:decided"
+"""The fault point just before everybody is sent to the new place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,17 @@ def move_catalog(home: Home, to: str) -> Moved:
         raise UsageProblem(f"The catalog lies in {place} already.")
     engines.line_of(to)  # refused before anything is carried
     started = time.monotonic()
-    with lock.hold(home.lock, "moving the catalog"):
+    with lock.hold(home.lock, "moving the catalog"), copying(home):
         _require_rest(home)
-        said = None if place == home.catalog else to
-        rows = carry(before, place, lambda: engines.write(home.root, said), owner=str(home.root.resolve()))
+
+        def decide() -> None:
+            # First: what is removed for good from now on would stay in it, and `repair` might take it one day.
+            drop_copy(home)
+            fault(DECIDED)
+            engines.write(home.root, None if place == home.catalog else to)
+
+        rows = carry(before, place, decide, owner=str(home.root.resolve()))
+    keep_copy(home, at_once=True)  # where it lies in the home again
     return Moved(str(place), str(before), rows, time.monotonic() - started)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -17,8 +20,9 @@ from app.desk.jobs import Stage, UpdateRequest
 from app.desk.troubles import trouble_of
 from app.home import engines, lock
 from app.home.backup import _at_one_moment, newest, write_backup
-from app.home.catalog_copy import damage_in, keep_copy
-from app.home.catalog_move import HERE, move_catalog
+from app.home.catalog_copy import copying, damage_in, damage_of, keep_copy
+from app.home.catalog_move import DECIDED, HERE, move_catalog
+from app.home.durable import FAULT_VARIABLE, KILLED
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
@@ -403,3 +407,34 @@ def test_a_backup_copies_no_catalog_that_is_being_moved(home: Home, tmp_path: Pa
     carry(home.catalog, address, undecided)
     carry(address, home.catalog, lambda: numbers.append(held_while(None)))
     assert numbers == [SCHEMA, SCHEMA]
+
+
+@pytest.mark.postgres
+def test_the_copy_goes_with_the_move_and_comes_after_the_way_back(home: Home, tmp_path: Path) -> None:
+    address = database(tmp_path)
+    assert keep_copy(home)
+    killed = subprocess.run(
+        [sys.executable, "-m", "perennial", "home", "move", "--to", address, "--home", str(home.root)],
+        env=os.environ | {FAULT_VARIABLE: DECIDED},
+        check=False,
+    )
+    assert killed.returncode == KILLED
+    assert not home.catalog_copy.exists(), "it is gone once nobody can remove anything from it"
+    move_catalog(home, address)
+    with Workspace.open(Settings(home=home.root)) as workspace:
+        gone = workspace.catalog.gallery_ids()[0]
+        assert workspace.catalog.captions_of(gone)
+        workspace.catalog.forget([gone])
+    home.catalog_copy.write_text("one of before, by an earlier program")
+    move_catalog(home, HERE)
+    assert damage_of(home.catalog_copy) == ""
+    with Catalog.open(home.catalog_copy, read_only=True) as copy:
+        assert copy.chunks()
+        assert not copy.captions_of(gone)
+
+
+@pytest.mark.postgres
+def test_no_copy_is_written_of_a_catalog_that_is_being_moved(home: Home, tmp_path: Path) -> None:
+    with copying(home), pytest.raises(UpdateRunning, match="copying the catalog"):
+        move_catalog(home, database(tmp_path))
+    assert home.catalog_place == home.catalog
