@@ -38,7 +38,7 @@ def carry(source: Place, target: Place, decide: Callable[[], None], owner: str =
     Raises:
         CatalogMissing: there is none at `source`.
         CatalogUnreachable: a database does not answer.
-        CatalogError: there is one at `target`, or what was copied there is something else.
+        CatalogError: there is one at `target`, or what was copied there is something else, or `source` is another's.
     """
     come, go = kind_of(target), kind_of(source)
     with ExitStack() as stack:
@@ -46,7 +46,8 @@ def carry(source: Place, target: Place, decide: Callable[[], None], owner: str =
         stack.callback(there.dispose)
         here = go.connect(source, read_only=False)
         stack.callback(here.dispose)
-        _reopen(source, here)
+        here.update_execution_options(owner=owner)  # nobody moves what is another's
+        _reopen(source, here, owner)
         with writing(here) as old:
             with come.making(there, owner) as new:
                 count = copy_all(old, new)
@@ -54,14 +55,14 @@ def carry(source: Place, target: Place, decide: Callable[[], None], owner: str =
         try:
             decide()
         except BaseException:
-            _reopen(source, here)
+            _reopen(source, here, owner)
             raise
         with writing(there) as new:
             come.set_number(new, SCHEMA)
     return count
 
 
-def _reopen(place: Place, engine: sa.Engine) -> None:
+def _reopen(place: Place, engine: sa.Engine, owner: str) -> None:
     """Opens a place to writers again that was left for another one, which nobody has gone to.
 
     Raises:
@@ -71,7 +72,7 @@ def _reopen(place: Place, engine: sa.Engine) -> None:
     with kind.locked(engine) as connection:
         if kind.number_of(connection) == LEFT:
             kind.set_number(connection, SCHEMA)
-    open_engine(place, read_only=False).dispose()
+    open_engine(place, read_only=False, owner=owner).dispose()
 
 
 @contextmanager

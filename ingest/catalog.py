@@ -55,9 +55,10 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
     withdrawn, and an id that no chunk has matches nothing.
     """
 
-    def __init__(self, engine: Engine, place: Place, *, read_only: bool = False) -> None:
+    def __init__(self, engine: Engine, place: Place, *, read_only: bool = False, owner: str = "") -> None:
         self.place = place
         self._read_only = read_only
+        self._owner = owner
         self._left: list[Pool] = []
         super().__init__(engine)
         self.feedback = FeedbackTable(engine)  # what people said of answers
@@ -70,16 +71,17 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         self.withheld = WithheldTable(engine)  # pictures that a person took out by themselves
 
     @classmethod
-    def open(cls, place: Place, *, read_only: bool = False) -> Catalog:
-        """Opens the catalog in a file, making it unless `read_only`, or in the database at an address.
+    def open(cls, place: Place, *, read_only: bool = False, owner: str = "") -> Catalog:
+        """Opens the catalog in a file, making it unless `read_only`, or in the database at an address, for its owner.
 
         Raises:
             CatalogMissing: there is none, and none is made.
             CatalogTooNew: written by a newer release.
             CatalogUnreachable: the database does not answer.
-            CatalogError: it is no catalog, or the address cannot be used.
+            CatalogError: it is no catalog, or that of another owner, or the address cannot be used.
         """
-        return cls(open_engine(place, read_only=read_only), place, read_only=read_only)
+        engine = open_engine(place, read_only=read_only, owner=owner)
+        return cls(engine, place, read_only=read_only, owner=owner)
 
     def follow(self, place: Place) -> None:
         """Reads and writes in the place from now on that the catalog was carried to.
@@ -88,7 +90,7 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
             CatalogMissing: there is none.
             CatalogUnreachable: the database does not answer.
         """
-        left, engine = self._engine, open_engine(place, read_only=self._read_only)
+        left, engine = self._engine, open_engine(place, read_only=self._read_only, owner=self._owner)
         self.place = place
         for part in (self, *vars(self).values()):
             if isinstance(part, TableQueries):

@@ -16,8 +16,11 @@ Place = Path | str
 """A file, or the address of a database."""
 
 
-def open_engine(place: Place, *, read_only: bool) -> sa.Engine:
+def open_engine(place: Place, *, read_only: bool, owner: str = "") -> sa.Engine:
     """Opens the file at a path, making its tables when it is new and writable, or the database at an address.
+
+    A database is written for its `owner` alone, or for anybody where one of both is not said; a file lies in the folder
+    of its home.
 
     Raises:
         CatalogMissing: there is none; a file that may be written is made.
@@ -25,9 +28,11 @@ def open_engine(place: Place, *, read_only: bool) -> sa.Engine:
         CatalogFull: the disk has no room for what SQLite writes beside the file.
         CatalogUnreachable: the database does not answer.
         MayNotWrite: it may only be read.
-        CatalogError: it is no catalog, or the address cannot be used.
+        CatalogError: it is no catalog, or that of another owner, or the address cannot be used.
     """
-    engine: sa.Engine = kind_of(place).open_engine(place, read_only=read_only)
+    if isinstance(place, Path):
+        return sqlite.open_engine(place, read_only=read_only)
+    engine: sa.Engine = kind_of(place).open_engine(place, read_only=read_only, owner=owner)
     return engine
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
+from shlex import quote
 from typing import Any
 
 import sqlalchemy as sa
@@ -25,6 +26,8 @@ from ingest.schema import SCHEMA, captions, images
 from ingest.tables import COMING, LEFT, metadata
 
 OLDEST = 16  # version of PostgreSQL
+OWNER = "owner"
+"""The execution option of an engine that says for whom it writes."""
 _READ_ONLY = "25006"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
 # Of the schema: two homes may share a database.
 _LOCK = sa.select(
@@ -35,7 +38,8 @@ _number = sa.Table(
     "catalog_schema",
     _own,
     sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("owner", sa.Text, nullable=False),  # whose catalog is on its way here
+    # Whose catalog it is, in lines any of which tells; empty: it may be anybody's.
+    sa.Column("owner", sa.Text, nullable=False),
 )
 _words = sa.Table(
     "caption_words",
@@ -106,26 +110,25 @@ def _on_conflict(clause: Any, compiler: Any, **how: Any) -> str:
     return str(getattr(compiler, f"visit_{clause.__visit_name__}")(clause, **how))
 
 
-def open_engine(url: str, *, read_only: bool) -> sa.Engine:
-    """Connects to a database that holds a catalog.
+def open_engine(url: str, *, read_only: bool, owner: str = "") -> sa.Engine:
+    """Connects to a database that holds a catalog; one to be written has to be the owner's, in every transaction.
 
     Raises:
         CatalogMissing: it holds none.
         CatalogTooNew: the catalog was written by a newer release.
         CatalogUnreachable: the database cannot be reached, or does not let this user in.
-        CatalogError: the address, or the database, cannot be used.
+        CatalogError: the address, or the database, cannot be used, or it is another owner's.
     """
     engine = connect(url, read_only=read_only)
+    engine.update_execution_options(**{OWNER: owner})
     try:
         with engine.connect() as connection:
             found = number_of(connection)
+            known = "" if read_only or found in {0, LEFT} else _require_own(connection)[1]
         if found in {0, LEFT}:
             raise CatalogMissing(
                 f"There is no catalog in {shown(engine)}. Where `perennial home move` was cut off, run it again."
             )
-        if found == COMING and not read_only:
-            with locked(engine) as connection:
-                set_number(connection, SCHEMA)
         if 0 < found < SCHEMA:
             raise CatalogError(
                 f"The catalog in {shown(engine)} has schema {found}, of an earlier release; this one reads {SCHEMA}. "
@@ -136,6 +139,10 @@ def open_engine(url: str, *, read_only: bool) -> sa.Engine:
                 f"The catalog in {shown(engine)} has schema {found}; this Perennial reads up to {SCHEMA}. "
                 "Install a newer release."
             )
+        if not read_only and (found == COMING or (known and owner and known != owner)):
+            with locked(engine) as connection:
+                if _require_own(connection)[0] != LEFT:
+                    set_number(connection, SCHEMA)
         if not read_only:
             _key_by_hash(engine)
     except DBAPIError as error:
@@ -178,7 +185,7 @@ def making(engine: sa.Engine, owner: str = "") -> Iterator[sa.Connection]:
         _require_fit(engine, connection)
         there, own = _tables(connection), {*metadata.tables, *_own.tables}
         number = number_of(connection)
-        is_ours = number == COMING and connection.scalar(sa.select(_number.c.owner)) == owner
+        is_ours = number == COMING and _is_same(str(connection.scalar(sa.select(_number.c.owner))), owner)
         if number not in {0, LEFT} and not is_ours:
             raise CatalogError(
                 f"{shown(engine)} holds a catalog already. Name a database that holds none, or another schema of it."
@@ -203,7 +210,7 @@ def making(engine: sa.Engine, owner: str = "") -> Iterator[sa.Connection]:
 def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Runs a block as one write transaction; see `ingest.engines.writing`."""
     with locked(engine) as connection:
-        if connection.scalar(sa.select(_number.c.number)) == LEFT:
+        if _require_own(connection)[0] == LEFT:
             raise CatalogMoved
         yield connection
 
@@ -233,8 +240,57 @@ def locked(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def set_number(connection: sa.Connection, number: int) -> None:
-    """Writes the number of the schema."""
-    connection.execute(_number.update().values(number=number))
+    """Writes the number of the schema, and what the owner is known by now; of two, the other is known no more.
+
+    Raises:
+        CatalogError: it is the catalog of another owner.
+    """
+    known, asks = _require_own(connection)[1], _owner_asking(connection)
+    connection.execute(_number.update().values(number=number, owner=asks if known and asks else known))
+
+
+def claim(url: str, owner: str) -> str:
+    """Makes somebody the owner of a catalog; returns whose it was.
+
+    Raises:
+        CatalogMissing: there is none.
+        CatalogUnreachable: the database does not answer.
+    """
+    engine = open_engine(url, read_only=False)
+    try:
+        with locked(engine) as connection:
+            was = str(connection.scalar(sa.select(_number.c.owner)))
+            connection.execute(_number.update().values(owner=owner))
+    finally:
+        engine.dispose()
+    return was
+
+
+def _require_own(connection: sa.Connection) -> tuple[int, str]:
+    """Returns number and owner of a catalog that the engine's owner may write.
+
+    Raises:
+        CatalogError: it is another's; the sentence says what to do.
+    """
+    number, owner = connection.execute(sa.select(_number.c.number, _number.c.owner)).one()
+    asks = _owner_asking(connection)
+    if asks and owner and not _is_same(owner, asks):
+        there, here = (one.partition("\n")[0] for one in (owner, asks))
+        place = shown(connection.engine)
+        raise CatalogError(
+            f"The catalog in {place} is that of the home at {there}; this one lies at {here}. "
+            "A copy cannot share it: make copies with `perennial backup` and `perennial restore`. If this is the same "
+            f"home, which was moved, say so: `perennial home move --to {quote(place)} --home {quote(here)}`."
+        )
+    return number, owner
+
+
+def _owner_asking(connection: sa.Connection) -> str:
+    return str(connection.get_execution_options().get(OWNER, ""))
+
+
+def _is_same(owner: str, other: str) -> bool:
+    return not {*owner.split("\n")}.isdisjoint(other.split("\n"))
 
 
 def index_words(connection: sa.Connection) -> None:

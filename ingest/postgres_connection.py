@@ -32,7 +32,7 @@ def connect(url: str, *, read_only: bool) -> sa.Engine:
     """
     try:
         engine = sa.create_engine(
-            _address(url).set(drivername=f"{_SCHEME}+psycopg"),
+            address_of(url).set(drivername=f"{_SCHEME}+psycopg"),
             isolation_level="REPEATABLE READ",
             pool_size=4,
             max_overflow=28,
@@ -56,7 +56,12 @@ def shown(engine: sa.Engine) -> str:
     return engine.url.set(drivername=_SCHEME).render_as_string(hide_password=True)
 
 
-def _address(url: str) -> sa.URL:
+def address_of(url: str) -> sa.URL:
+    """Reads an address; those are equal that say the same.
+
+    Raises:
+        CatalogError: it is none of PostgreSQL's, or holds a password.
+    """
     written = "Write it like postgresql://user@host/database."
     try:
         address = sa.make_url(url)

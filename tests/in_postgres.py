@@ -43,12 +43,13 @@ def _created(cls: type[Home], root: Path) -> Home:
     return home
 
 
-def _opened(cls: type[Catalog], place: Path | str, *, read_only: bool = False) -> Catalog:
+def _opened(cls: type[Catalog], place: Path | str, *, read_only: bool = False, owner: str = "") -> Catalog:
     if not isinstance(place, str):
         # Where a test opens the file of a home, it means the catalog of the home.
         of_home = engines.catalog_address(place.parent)
         place = of_home or (schema_for(place) if read_only else _made_in(place))
-    return cls(open_engine(place, read_only=read_only), place, read_only=read_only)
+    engine = open_engine(place, read_only=read_only, owner=owner)
+    return cls(engine, place, read_only=read_only, owner=owner)
 
 
 _copytree = shutil.copytree

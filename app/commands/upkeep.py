@@ -268,6 +268,12 @@ def home_(
     from app.home.folder import Home
 
     done = move_catalog(Home.open(settings.home), to)
+    if done.left == done.catalog:
+        said = f"The catalog in {done.catalog} is that of this home now."
+        if done.was_of:
+            said += f" It was that of the home at {done.was_of}, which cannot write to it any more."
+        show(is_json, done, said)
+        return
     show(
         is_json,
         done,

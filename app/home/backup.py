@@ -54,7 +54,6 @@ from app.home.published import listed_files
 from app.home.settings import SETTINGS_FILE, settings_file
 from app.home.store import ReleaseStore
 from ingest.carrying import copy_rows, held
-from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES
 from ingest.storage import HeldStore, Store
 from ingest.tables import COMING, LEFT
@@ -283,7 +282,7 @@ class _Writing:
                 shutil.rmtree(graphs)
 
     def _pin_uploads(self) -> None:
-        with Catalog.open(self.home.catalog_place, read_only=True) as catalog:
+        with self.home.open_catalog(read_only=True) as catalog:
             unfinished = [job for job in catalog.jobs() if job.state not in FINAL_STATES]
         jobs = {job.id: _waits_with(job.kind, job.arguments) for job in unfinished}
         for job, source in jobs.items():
@@ -409,10 +408,9 @@ def _at_one_moment(home: Home, part: Path) -> Iterator[tuple[sqlite3.Connection,
     """
     with Store.open(home.blobs, read_only=True) as store:
         while True:
-            place = home.catalog_place  # which may be another one in the next round
-            Catalog.open(
-                place
-            ).close()  # brings one of an earlier release, and one that was just carried, up to date
+            # Brings one of an earlier release up to date, and one that was just carried.
+            with home.open_catalog() as opened:
+                place = opened.place  # which may be another one in the next round
             at = _held_in_database(place, part) if isinstance(place, str) else _held_in_file(place)
             with store.held() as blobs, at as catalog:
                 if catalog is not None and blobs.is_newest():

@@ -16,6 +16,8 @@ from app.home.catalog_copy import copying, drop_copy, keep_copy
 from app.home.durable import fault
 from app.home.folder import Home
 from ingest.carrying import carry
+from ingest.postgres import claim
+from ingest.postgres_connection import address_of
 
 HERE = "sqlite"
 """Says that the catalog is to lie in the home's folder."""
@@ -31,25 +33,31 @@ class Moved:
     left: str  # where it was before
     rows: int  # that were copied and compared
     seconds: float
+    was_of: str = ""  # the home whose catalog it was, where it was not carried but is this one's from now on
 
 
 def move_catalog(home: Home, to: str) -> Moved:
     """Carries the catalog into the database at an address, or back where `to` is "sqlite".
 
+    Where it lies there already and is another home's, this home was moved, and it is made this one's.
+
     Killed at any moment, it leaves the catalog where it was, or in its new place, whole; asking again finishes.
 
     Raises:
-        UsageProblem: it lies there already, or the address holds what cannot be written down.
+        UsageProblem: it lies there already and is this home's, or the address holds what cannot be written down.
         UpdateRunning: somebody updates this home, or takes something in.
         CatalogError: one lies there already, or the database cannot be used; the sentence says why.
     """
     home.require_stores()
     before = home.catalog_place
     place: Path | str = home.catalog if to == HERE else to
-    if place == before:
-        raise UsageProblem(f"The catalog lies in {place} already.")
     engines.line_of(to)  # refused before anything is carried
     started = time.monotonic()
+    if _is_same(place, before):
+        was = claim(before, home.identity) if isinstance(before, str) else home.identity
+        if was == home.identity:
+            raise UsageProblem(f"The catalog lies in {place} already.")
+        return Moved(str(place), str(place), 0, time.monotonic() - started, was.partition("\n")[0])
     with lock.hold(home.lock, "moving the catalog"), copying(home):
         _require_rest(home)
 
@@ -59,9 +67,15 @@ def move_catalog(home: Home, to: str) -> Moved:
             fault(DECIDED)
             engines.write(home.root, None if place == home.catalog else to)
 
-        rows = carry(before, place, decide, owner=str(home.root.resolve()))
+        rows = carry(before, place, decide, owner=home.identity)
     keep_copy(home, at_once=True)  # where it lies in the home again
     return Moved(str(place), str(before), rows, time.monotonic() - started)
+
+
+def _is_same(place: Path | str, other: Path | str) -> bool:
+    if isinstance(place, str) and isinstance(other, str):
+        return address_of(place) == address_of(other)
+    return place == other
 
 
 def _require_rest(home: Home) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 import socket
 import sqlite3
@@ -10,12 +11,16 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app import DISTRIBUTION
 from app.desk.errors import HomeDamaged, NewerFormat, NoHome, UsageProblem
 from app.home import durable, engines
 from app.home.settings import Settings, load_settings
 from ingest.sentence import phrase
+
+if TYPE_CHECKING:
+    from ingest.catalog import Catalog
 
 FORMAT = 1
 SOCKETS = "server-*.sock"
@@ -151,6 +156,27 @@ class Home:
             HomeDamaged: `engines.toml` says something that cannot be used.
         """
         return engines.catalog_address(self.root) or self.catalog
+
+    @property
+    def identity(self) -> str:
+        """What a database knows this home by, in lines: where it lies, and which folder of the disk it is.
+
+        One of them stays as it is where a home is renamed on its disk, or seen at another path; a copy has neither.
+        """
+        facts = self.root.stat()
+        place = os.fsencode(self.root.resolve()).decode(errors="replace").replace("\n", " ")
+        return f"{place}\n{facts.st_dev}:{facts.st_ino}"
+
+    def open_catalog(self, *, read_only: bool = False) -> Catalog:
+        """Opens the catalog where it lies, for this home.
+
+        Raises:
+            HomeDamaged: `engines.toml` says something that cannot be used.
+            CatalogError: it cannot be opened (see `Catalog.open`), or it is that of another home.
+        """
+        from ingest.catalog import Catalog  # who asks a server needs none
+
+        return Catalog.open(self.catalog_place, read_only=read_only, owner=self.identity)
 
     @property
     def catalog_copy(self) -> Path:

@@ -80,7 +80,7 @@ class Workspace:
         return cls(
             settings=settings,
             home=home,
-            catalog=Catalog.open(home.catalog_place, read_only=read_only),
+            catalog=home.open_catalog(read_only=read_only),
             blobs=BlobStore(blobs),
             features=FeatureStore(features),
             releases=ReleaseStore(home),

@@ -97,7 +97,7 @@ def run_job(settings: Settings, job_id: str) -> int:
 
 
 def _take(settings: Settings, home: Home, job_id: str) -> int:
-    with Catalog.open(home.catalog_place) as catalog:
+    with home.open_catalog() as catalog:
         job = catalog.job(job_id)
         if job.state in FINAL_STATES:
             return 0

@@ -256,7 +256,7 @@ def lock_file(home: Home, job_id: str) -> Path:
 @contextmanager
 def _catalog(settings: Settings) -> Iterator[tuple[Home, Catalog]]:
     home = Home.open(settings.home).require_stores()
-    with Catalog.open(home.catalog_place) as catalog:
+    with home.open_catalog() as catalog:
         yield home, catalog
 
 

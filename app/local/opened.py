@@ -61,7 +61,7 @@ class Opened:
 
     @cached_property
     def _catalog(self) -> Catalog:
-        return if_only_for_reading(partial(Catalog.open, self.home.require_stores().catalog_place))
+        return if_only_for_reading(self.home.require_stores().open_catalog)
 
     @cached_property
     def store(self) -> ReleaseStore:

@@ -13,7 +13,9 @@ from typing import Any
 import httpx
 import pytest
 import sqlalchemy as sa
+from typer.testing import CliRunner
 
+from app.commands.cli import app
 from app.desk.errors import HomeDamaged, UpdateRunning, UsageProblem
 from app.desk.hits import SearchRequest
 from app.desk.jobs import Stage, UpdateRequest
@@ -26,6 +28,7 @@ from app.home.durable import FAULT_VARIABLE, KILLED
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
+from app.jobs import worker
 from app.learning import adding, going_live, pictures, update_cycle
 from app.learning.restoring import restore
 from app.local.at_home import AtHome
@@ -438,3 +441,45 @@ def test_no_copy_is_written_of_a_catalog_that_is_being_moved(home: Home, tmp_pat
     with copying(home), pytest.raises(UpdateRunning, match="copying the catalog"):
         move_catalog(home, database(tmp_path))
     assert home.catalog_place == home.catalog
+
+
+@pytest.mark.postgres
+def test_a_copy_of_a_home_does_not_write_into_its_catalog(home: Home, tmp_path: Path) -> None:
+    address = database(tmp_path)
+    move_catalog(home, address)
+    copy = Home(copy_of(home.root, tmp_path, "copy"))
+    with Workspace.open(Settings(home=home.root)) as workspace:
+        job = workspace.catalog.add_job("gallery").id
+        workspace.catalog.update_job(job, state="running")
+        with pytest.raises(CatalogError, match=f"home at {home.root}; this one lies at {copy.root}.*restore"):
+            worker.recover(load_settings(home=copy.root))
+        for to in (HERE, f"{address}&application_name=another"):
+            with pytest.raises(CatalogError, match="home at"):
+                move_catalog(copy, to)
+        with pytest.raises(CatalogError, match="home at"):
+            write_backup(copy, tmp_path / "backups", lambda _: None)
+        with copy.open_catalog(read_only=True) as read:
+            assert read.job(job).state == "running"
+        workspace.catalog.set_pin("boat", "en", workspace.catalog.gallery_ids()[0])
+
+
+@pytest.mark.postgres
+def test_a_home_that_was_moved_takes_its_catalog_along(home: Home, tmp_path: Path) -> None:
+    address = database(tmp_path)
+    move_catalog(home, address)
+    with pytest.raises(UsageProblem, match="already"):
+        move_catalog(home, address)
+    renamed = Home(home.root.rename(tmp_path / "renamed"))
+    renamed.open_catalog().close()
+    back = Home(copy_of(renamed.root, tmp_path, home.root.name))
+    with pytest.raises(CatalogError, match=f"home at {renamed.root}"):
+        back.open_catalog()
+    with renamed.open_catalog() as open_there:
+        run = CliRunner().invoke(app, ["home", "move", "--to", address, "--home", str(back.root)])
+        assert f"that of the home at {renamed.root}" in " ".join(run.output.split())
+        with pytest.raises(CatalogError, match=f"home at {back.root}"):
+            open_there.add_job("gallery")
+    with back.open_catalog() as catalog:
+        catalog.add_job("gallery")
+    move_catalog(back, HERE)
+    move_catalog(back, address)
