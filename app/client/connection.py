@@ -18,6 +18,7 @@ from app.desk.operation import adapter
 
 # A query may wait for a place; an upload of the largest size goes over a slow line.
 _SECONDS = httpx.Timeout(60.0, write=600.0)
+_COMMIT = "X-Perennial-Commit"  # see `app.server.monotonic`
 # Reading the certificates of all authorities takes 26 ms, once a process.
 _authorities = cache(httpx.create_ssl_context)
 
@@ -42,6 +43,7 @@ class Connection:
         if address is None or not address.host:
             raise UsageProblem(f"{url!r} is no address of a server; write it like http://127.0.0.1:7860.")
         self.url = str(address.copy_with(username=None, password=None)).rstrip("/")
+        self._commit = 0  # the newest that an answer knew
         self._http = httpx.Client(
             base_url=self.url,
             auth=auth,
@@ -49,6 +51,8 @@ class Connection:
             timeout=_SECONDS,
             verify=_authorities(),
             follow_redirects=False,
+            # What one of several servers has shown, no other may take back.
+            event_hooks={"request": [self._say_commit], "response": [self._note_commit]},
         )
 
     def __enter__(self) -> Self:
@@ -62,6 +66,14 @@ class Connection:
     def close(self) -> None:
         """Closes the connections."""
         self._http.close()
+
+    def _say_commit(self, request: httpx.Request) -> None:
+        if self._commit:
+            request.headers[_COMMIT] = str(self._commit)
+
+    def _note_commit(self, answer: httpx.Response) -> None:
+        said = answer.headers.get(_COMMIT, "")
+        self._commit = max(self._commit, int(said)) if said.isdigit() else self._commit
 
     def ask(self, method: str, path: str, **how: Any) -> httpx.Response:
         """Sends a request and returns its answer, once it is a good one."""

@@ -245,6 +245,11 @@ class LiveSnapshot:
         folders = home.versions / record.version, home.generations / record.generation
         return any(self._workspace.releases.damage.of(folder) is not None for folder in folders)
 
+    @property
+    def reached(self) -> int:
+        """The newest commit that it answers from, or in place of."""
+        return max(self.current.commit, self._refused)
+
     def hide(self) -> None:
         """Hides at once what has left the gallery, and shows what came back; the index follows in its time."""
         with self._refreshing:

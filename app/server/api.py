@@ -28,6 +28,7 @@ from app.server.description import DOCUMENT, PAGE, describe
 from app.server.guard import Guard, Rules, refusal
 from app.server.headers import PagePolicy
 from app.server.metrics import CONTENT_TYPE
+from app.server.monotonic import COMMIT, MonotonicReads
 from app.server.observing import Observer
 from app.server.own_sessions import OwnSessions
 from app.server.places import RETRY_AFTER
@@ -59,6 +60,7 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     _handle_errors(app)
     app.add_middleware(OwnSessions)
     app.add_middleware(Admission, places=serving.places, turned_away=serving.metrics.turned_away)
+    app.add_middleware(MonotonicReads, reached=serving.reached)
     app.add_middleware(Observer, metrics=serving.metrics)
     _protect(app, serving.settings, passwords)
     described = (api_jobs.router, desk_router())
@@ -104,7 +106,8 @@ def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> N
         allow_origins=settings.origins,
         allow_credentials=True,
         allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "Content-Type"],
+        allow_headers=["Authorization", "Content-Type", COMMIT],
+        expose_headers=[COMMIT],
     )
     app.add_middleware(PagePolicy)
 

@@ -203,7 +203,7 @@ class Serving:
         except (CatalogError, HomeDamaged) as error:  # it reads the one that was left until it can follow
             logger.warning("the catalog cannot be followed to where it was carried: %s", error)
             if self._left_behind is None or self._left_behind.what != str(error):
-                self._left_behind = Degraded(CATALOG, str(error), now(), "perennial status")
+                self._left_behind = Degraded(CATALOG, str(error), now(), "perennial serve")
 
     def _guarded(self, step: Callable[[], object]) -> None:
         """Does a step of the watch, which goes on whatever comes of it."""
@@ -261,6 +261,10 @@ class Serving:
     def live(self) -> Snapshot | None:
         """Returns the live snapshot, if one is loaded."""
         return None if self._live is None else self._live.current
+
+    def reached(self) -> int:
+        """Returns the commit up to which this server knows what is live; 0 while nothing is loaded."""
+        return 0 if self._live is None else self._live.reached
 
     def snapshot(self, release: str | None = None) -> Snapshot:
         """Returns the live snapshot, or that of any release; the last few others stay loaded.

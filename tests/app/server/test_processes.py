@@ -22,6 +22,7 @@ from app.desk.desk import Desk
 from app.desk.errors import UsageProblem
 from app.desk.operation import operations
 from app.server.further import OWN, answered_by_itself
+from app.server.monotonic import COMMIT
 from app.server.security import password_line
 from tests.app.server.served import make_home, refusal, sample_upload, search
 
@@ -132,7 +133,8 @@ def test_both_processes_answer_alike_and_are_counted_together(server: Running) -
             assert told[0].status_code == told[1].status_code, path
             assert told[0].headers["content-type"] == told[1].headers["content-type"], path
             assert len(told[0].headers.get_list("date")) == len(told[1].headers.get_list("date")) == 1
-            assert not any(name.startswith("x-perennial") for name in told[1].headers)
+            own = [name for name in told[1].headers if name.startswith("x-perennial")]
+            assert own == [COMMIT.lower()], "what the processes tell one another stays between them"
         hits = [search(client, k=3)["hits"] for client in (first, further, further)]
         assert hits[0] == hits[1] == hits[2]
         assert hits[0]
@@ -155,12 +157,12 @@ def test_a_release_that_goes_live_through_one_process_is_answered_from_by_both(s
         releases = {one["id"][:2]: one["id"] for one in both[0].get("/v1/releases").json()["releases"]}
         for wanted, client in (("r2", both[1]), ("r1", both[0])):
             said = {"why": "test", "force": True}
-            client.post(f"/v1/releases/{releases[wanted]}/promote", json=said).raise_for_status()
+            told = client.post(f"/v1/releases/{releases[wanted]}/promote", json=said).raise_for_status()
             for one in both:
-                _eventually(
-                    lambda one=one: search(one)["release"] == releases[wanted],  # type: ignore[misc]  # noqa: B023
-                    f"{wanted} never came",
-                )
+                seen = {COMMIT: told.headers[COMMIT]}
+                answer = one.post("/v1/search", json={"text": "a red boat"}, headers=seen)
+                assert answer.json()["release"] == releases[wanted]
+            assert [search(one)["release"] for one in both] == [releases[wanted]] * 2
 
 
 def test_uploads_and_streams_pass_through_a_further_process(server: Running, tmp_path: Path) -> None:
