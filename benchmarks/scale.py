@@ -1,4 +1,4 @@
-"""Measures a catalog in a file and in PostgreSQL as it grows, and writes docs/results/scale.md.
+"""Measures a catalog in a file and in PostgreSQL as it grows, and engines for vectors; writes docs/results/scale.md.
 
     python benchmarks/scale.py [--most 100000]
 
@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import scale_engines
 from speed import machine
 from speed_timing import ROOT, timed
 
@@ -37,7 +38,8 @@ INTRODUCTION = """# More than one machine, measured
 
 Written by `make scale-test`; do not edit. A catalog in a file (SQLite) and in a database (PostgreSQL on the same
 machine, over a socket), with one caption a picture. Times in milliseconds, the middle of {turns}, each with the slope
-at which it grows from the last size but one to the last (0: not at all, 1: with the pictures).
+at which it grows from the last size but one to the last (0: not at all, 1: with the pictures). Last, engines that
+hold vectors.
 """
 TURNS, AT_ONCE, PAGE = 9, 10_000, 24
 _WORDS = [
@@ -127,7 +129,9 @@ def main() -> int:
         "",
         f"Carrying the catalog of {sizes[-1]:,} pictures from the file into the database takes {moved:.0f} s.",
     ]
-    lines += ["", f"{machine(1)}, {time.strftime('%Y-%m-%d', time.gmtime())}."]
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    lines += scale_engines.lines(scale_engines.measure(f"{machine(1)}, {today}"))
+    lines += ["", f"{machine(1)}, {today}."]
     REPORT.write_text(INTRODUCTION.format(turns=TURNS) + "\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))
     return 0

@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from app import DISTRIBUTION
 from app.commands import (
     bench,
+    capacity,
     chunks,
     folders,
     homes,
@@ -53,6 +54,7 @@ _ON_A_HOME = frozenset(
         "restore",
         "replay",
         "home",
+        "capacity",
     }
 )
 
@@ -215,6 +217,7 @@ _VERBS: Mapping[str, tuple[Callable[..., None], ...]] = {
         upkeep.restore,
         upkeep.home_,
         upkeep.replay,
+        capacity.capacity,
     ),
 }
 for verb in chain.from_iterable(_VERBS.values()):

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import perennial
 from app.commands import (
     bench,
+    capacity,
     chunks,
     cli,
     folders,
@@ -56,6 +57,7 @@ VERBS = {
     *("search", "serve", "work", "mcp", "account", "demo", "status", "models"),
     *("changes", "quality", "feedback", "bench", "canaries", "pictures", "held", "decide", "shadow"),
     *("export", "import_", "doctor", "open_", "watch", "prune", "backup", "restore", "replay", "home_"),
+    "capacity",
 }
 
 
@@ -115,6 +117,7 @@ def test_every_verb_knows_json_and_home() -> None:
         name: function
         for module in (
             bench,
+            capacity,
             chunks,
             folders,
             homes,
@@ -131,7 +134,7 @@ def test_every_verb_knows_json_and_home() -> None:
     assert set(verbs) == VERBS
     for name, function in verbs.items():
         parameters = set(inspect.signature(function).parameters)
-        assert "home" in parameters or name in {"account", "methods", "models"}
+        assert "home" in parameters or name in {"account", "capacity", "methods", "models"}
         assert "is_json" in parameters or name in {
             "serve",
             "work",
