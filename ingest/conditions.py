@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from datetime import date
 from math import isfinite
 from operator import ge, gt, le, lt
 from typing import Any
@@ -32,6 +34,8 @@ Build = Callable[[str, str, str | None, str | None], Condition]
 """Makes a condition of what stands behind a field's dot, an operator, and the ends of a range; one value is both."""
 
 _NONE = "none"
+# As it is kept: a beginning of it is meant with all that may follow.
+_DATE = re.compile(r"(?P<year>[0-9]{4})(-(?P<month>[0-9]{2})(-(?P<day>[0-9]{2})(T[0-9:.+Z-]*)?)?)?")
 _AFTER = "~"  # sorts behind all that may follow the beginning of a date
 _COMPARE = {">=": ge, ">": gt, "<=": le, "<": lt}
 
@@ -50,13 +54,24 @@ def _bounds(column: Any, low: Any, high: Any, after: Callable[[Any], Any]) -> li
     return lower + ([] if high is None else [column <= after(high)])
 
 
+def _is_date(said: str) -> bool:
+    found = _DATE.fullmatch(said)
+    if found is None:
+        return False
+    try:
+        date(int(found["year"]), int(found["month"] or 1), int(found["day"] or 1))
+    except ValueError:
+        return False
+    return True
+
+
 def _day(column: Any) -> Build:
     def build(_: str, operator: str, low: str | None, high: str | None) -> Condition:
         if low == high == _NONE:
             return column == ""  # type: ignore[no-any-return]
         _refuse_contains(operator)
         for one in (low, high):
-            if one is not None and not one[:4].isdecimal():
+            if one is not None and not _is_date(one):
                 raise BadOption(
                     phrase(
                         "A date is written like 2024, 2024-07 or 2024-07-31; found {found}.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -19,6 +20,7 @@ from app.desk.operation import adapter
 # A query may wait for a place; an upload of the largest size goes over a slow line.
 _SECONDS = httpx.Timeout(60.0, write=600.0)
 _COMMIT = "X-Perennial-Commit"  # see `app.server.monotonic`
+_FORGOTTEN_SECONDS = 10.0
 # Reading the certificates of all authorities takes 26 ms, once a process.
 _authorities = cache(httpx.create_ssl_context)
 
@@ -44,6 +46,7 @@ class Connection:
             raise UsageProblem(f"{url!r} is no address of a server; write it like http://127.0.0.1:7860.")
         self.url = str(address.copy_with(username=None, password=None)).rstrip("/")
         self._commit = 0  # the newest that an answer knew
+        self._behind_since = 0.0  # since when every answer knows less; 0 where the last one did not
         self._http = httpx.Client(
             base_url=self.url,
             auth=auth,
@@ -73,7 +76,15 @@ class Connection:
 
     def _note_commit(self, answer: httpx.Response) -> None:
         said = answer.headers.get(_COMMIT, "")
-        self._commit = max(self._commit, int(said)) if said.isdigit() else self._commit
+        if not said.isdigit():
+            return
+        now, number = time.monotonic(), int(said)
+        if number >= self._commit:
+            self._commit, self._behind_since = number, 0.0
+            return
+        self._behind_since = self._behind_since or now
+        if now - self._behind_since > _FORGOTTEN_SECONDS:  # nobody knows it any more: the home was restored
+            self._commit, self._behind_since = number, 0.0
 
     def ask(self, method: str, path: str, **how: Any) -> httpx.Response:
         """Sends a request and returns its answer, once it is a good one."""

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import httpx
 
 from app.client.connection import Connection, address_part, document_in, typed
-from app.client.errors import ServerAway
+from app.client.errors import Refused, ServerAway
 from app.desk.chunks import Added
 from app.desk.desk import Desk
 from app.desk.errors import JobFailed, UsageProblem
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _RECONNECT_SECONDS = 2.0
 _PATIENCE_SECONDS = 60.0
+_UNAVAILABLE = 503  # a server that starts, ends or is busy
 # A release is read whole, and packed, before the first byte of it comes.
 _PACKING = httpx.Timeout(600.0)
 
@@ -88,8 +89,9 @@ class ServerDesk(Connection):
                     on_change(record)
                     if record.state in FINAL_STATES:
                         return record
-            except ServerAway:
-                if time.monotonic() - silent_since > _PATIENCE_SECONDS:
+            except (ServerAway, Refused) as error:
+                passes = isinstance(error, ServerAway) or error.status == _UNAVAILABLE
+                if not passes or time.monotonic() - silent_since > _PATIENCE_SECONDS:
                     raise
             time.sleep(_RECONNECT_SECONDS)
 

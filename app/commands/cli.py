@@ -54,7 +54,6 @@ _ON_A_HOME = frozenset(
         "restore",
         "replay",
         "home",
-        "capacity",
     }
 )
 

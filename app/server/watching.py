@@ -44,7 +44,10 @@ class FolderWatch:
     def _run(self) -> None:
         for folders in changed_folders(self._workspace.settings.watch, self._stopping, self._again):
             for folder in folders:
-                self._look_at(folder)
+                try:
+                    self._look_at(folder)
+                except Exception:  # the other folders are watched on, and this one at its next change
+                    logger.exception("watched folder %s could not be looked at", folder)
 
     def _look_at(self, folder: Path) -> None:
         workspace = self._workspace

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -74,3 +76,61 @@ def test_it_waits_where_no_folder_is_there(watched: Callable[[list[Path]], Next]
     batch = watched([tmp_path / "late"])
     late = _folder(tmp_path / "late")
     assert batch() == [late]
+
+
+@pytest.mark.parametrize("comes", ["before", "later"])
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_name_that_is_no_text_does_not_end_it(
+    watched: Callable[[list[Path]], Next],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    comes: str,
+    kind: str,
+) -> None:
+    monkeypatch.setattr(watching, "_AGAIN_SECONDS", 0.2)
+    folder = _folder(tmp_path / "pictures")
+    strange = folder / os.fsdecode(b"caf\xe9")
+
+    def come() -> None:
+        if kind == "folder":
+            strange.mkdir()
+        else:
+            strange.write_bytes(b"x")
+
+    if comes == "before":
+        come()
+    batch = watched([folder])
+    assert batch() == [folder]
+    if comes == "later":
+        come()
+    for name in ("a.png", "b.png"):
+        time.sleep(0.5)
+        (folder / name).write_bytes(b"x")
+        assert batch() == [folder]
+
+
+@pytest.mark.parametrize("how", ["removed", "renamed", "link"])
+def test_a_folder_in_the_place_of_another_is_watched(
+    watched: Callable[[list[Path]], Next], tmp_path: Path, how: str
+) -> None:
+    first, other = _folder(tmp_path / "first"), _folder(tmp_path / "other")
+    place = tmp_path / "link" if how == "link" else first
+    if how == "link":
+        place.symlink_to(first)
+    batch = watched([place])
+    assert batch() == [first]
+    if how == "removed":
+        first.rmdir()
+        first.mkdir()
+    elif how == "renamed":
+        first.rename(tmp_path / "before")
+        other.rename(first)
+    else:
+        place.unlink()
+        place.symlink_to(other)
+    now = place.resolve()
+    while batch() != [now]:  # what happens to the old one may be seen first
+        pass
+    time.sleep(0.5)
+    (now / "a.png").write_bytes(b"x")
+    assert batch() == [now]

@@ -8,7 +8,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -16,7 +18,7 @@ import typer
 from PIL import Image
 from typer.testing import CliRunner
 
-from app.client import Refused, ServerAway, connect
+from app.client import Refused, ServerAway, connect, server_desk
 from app.commands import cli
 from app.desk.desk import Desk
 from app.desk.errors import AppError, JobFailed, UnknownFeedback, UsageProblem
@@ -112,6 +114,40 @@ def test_a_server_that_is_not_there_is_named() -> None:
 # The command line
 
 
+class _Starting(BaseHTTPRequestHandler):
+    """A server that starts: it refuses twice, by way of 503, and then tells of a job that has ended."""
+
+    asked = 0
+
+    def do_GET(self) -> None:
+        type(self).asked += 1
+        is_ready = self.asked > 2
+        ended = {"id": "j1", "kind": "update", "state": "succeeded", "arguments": {}, "created": "2026-11-28"}
+        ended |= {"progress": {}, "result": {}} | dict.fromkeys(("error", "pid", "started", "finished"))
+        refused = {"error": "Perennial is starting. Ask again in a few seconds.", "code": "starting"}
+        said = f"data: {json.dumps(ended)}\n\n" if is_ready else json.dumps(refused)
+        self.send_response(200 if is_ready else 503)
+        self.send_header("Content-Length", str(len(said)))
+        self.end_headers()
+        self.wfile.write(said.encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_job_is_followed_across_a_start_of_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_desk, "_RECONNECT_SECONDS", 0.01)
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Starting) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with connect(f"http://127.0.0.1:{server.server_port}") as client:
+            assert client.follow("j1", lambda _: None).state == "succeeded"
+            monkeypatch.setattr(server_desk, "_PATIENCE_SECONDS", 0.0)
+            _Starting.asked = 0
+            with pytest.raises(Refused, match="starting"):
+                client.follow("j1", lambda _: None)
+        server.shutdown()
+
+
 def test_search_compare_and_releases_show_what_the_server_says(server: Served) -> None:
     assert document(server, "search", "a red boat", "-k", "2")["hits"][0]["rank"] == 1
     assert document(server, "compare", "r1", "r2", "boat", "-k", "3")["overlap"] >= 0
@@ -157,7 +193,7 @@ def test_every_verb_but_those_of_an_installation_is_written_once_for_both() -> N
     takes_a_desk = {
         name for name, verb in verbs.items() if "context" in inspect.signature(verb.callback).parameters
     }
-    assert set(verbs) - takes_a_desk == ON_A_HOME | {"methods", "models"}
+    assert set(verbs) - takes_a_desk == ON_A_HOME | {"capacity", "methods", "models"}
 
 
 def test_a_home_and_a_server_are_not_both_named(server: Served, tmp_path: Path) -> None:

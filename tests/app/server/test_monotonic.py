@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.client import connection
 from app.client.connection import Connection
 from app.client.errors import Refused
 from app.home.workspace import Workspace
@@ -71,14 +72,35 @@ def test_who_has_seen_the_new_release_waits_for_it_or_is_refused(two: tuple[Serv
 
 def test_a_client_remembers_what_it_has_seen(two: tuple[Served, Served]) -> None:
     first, second = two
-    with Connection(first.url) as connection:
+    with Connection(first.url) as asking:
         _promote(first, "r2")
-        connection.ask("GET", "/v1/choices")
-        connection._http.base_url = httpx.URL(second.url)  # as a balancer of load would send it
+        asking.ask("GET", "/v1/choices")
+        asking._http.base_url = httpx.URL(second.url)  # as a balancer of load would send it
         with pytest.raises(Refused, match="seen commit 2"):
-            connection.ask("GET", "/v1/choices")
+            asking.ask("GET", "/v1/choices")
         second.serving.refresh()
-        assert connection.ask("GET", "/v1/choices").headers[COMMIT] == "2"
+        assert asking.ask("GET", "/v1/choices").headers[COMMIT] == "2"
+
+
+def test_a_client_forgets_what_no_answer_knows_any_more(
+    two: tuple[Served, Served], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_FORGOTTEN_SECONDS", 1.0)
+    first, second = two
+    with Connection(first.url) as asking:
+        _promote(first, "r2")
+        asking.ask("GET", "/v1/choices")
+        asking._http.base_url = httpx.URL(second.url)  # as if the home had been restored from before
+        for _ in range(2):
+            with pytest.raises(Refused, match="seen commit 2"):
+                asking.ask("GET", "/v1/choices")
+        assert asking.ask("GET", "/v1/choices").headers[COMMIT] == "1"
+
+
+def test_health_is_said_to_everybody_at_once(two: tuple[Served, Served]) -> None:
+    with two[0].client() as client:
+        for path in ("/healthz", "/readyz", "/metrics", "/version"):
+            assert client.get(path, headers={COMMIT: str(NEVER)}).status_code == 200
 
 
 def test_many_who_wait_hold_up_nobody_else(two: tuple[Served, Served]) -> None:
