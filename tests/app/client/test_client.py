@@ -122,7 +122,13 @@ class _Starting(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         type(self).asked += 1
         is_ready = self.asked > 2
-        ended = {"id": "j1", "kind": "update", "state": "succeeded", "arguments": {}, "created": "2026-11-28"}
+        ended: dict[str, Any] = {
+            "id": "j1",
+            "kind": "update",
+            "state": "succeeded",
+            "arguments": {},
+            "created": "2026-11-28",
+        }
         ended |= {"progress": {}, "result": {}} | dict.fromkeys(("error", "pid", "started", "finished"))
         refused = {"error": "Perennial is starting. Ask again in a few seconds.", "code": "starting"}
         said = f"data: {json.dumps(ended)}\n\n" if is_ready else json.dumps(refused)
