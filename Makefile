@@ -27,10 +27,10 @@ demo: install
 
 install: .venv/demo-installed
 
-# One thread a process: two with two threads each wait for one another on two cores. Two processes more than there are
-# cores, up to four: a test waits for its browser, or for the disk. Jobs stand back for nobody: a test that waits for one would wait for every other
+# One thread a process: two with two threads each wait for one another on two cores. One process more than there are
+# cores: a test waits for its browser. Jobs stand back for nobody: a test that waits for one would wait for every other
 # test, too. What is compiled is kept, whatever the shell says: each worker and each job would compile all again.
-WORKERS := $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 2 ? 3 : 4)))
+WORKERS := $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 4 ? cores + 1 : 4)))
 RUN_TESTS := OMP_NUM_THREADS=1 PERENNIAL_NICENESS=0 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q --numprocesses $(WORKERS) \
 	--dist loadfile --no-loadscope-reorder
 

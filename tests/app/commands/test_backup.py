@@ -21,6 +21,7 @@ import pytest
 
 from app.client import Refused, connect
 from app.desk.desk import Desk
+from app.desk.errors import ParentMoved
 from app.desk.hits import SearchRequest
 from app.desk.opinions import Opinion
 from app.home.backup import newest
@@ -123,8 +124,13 @@ class Busy:
 
     def _add(self, turn: int) -> None:
         file = sample_chunk(self._folder / f"busy-{turn}.zip", pictures=2, first=turn + 1)
-        self.chunks.append(self._own.add_chunk(file, IntakeOptions(), lambda _: None).chunk.id)
-        self._added.release()
+        while True:
+            try:
+                self.chunks.append(self._own.add_chunk(file, IntakeOptions(), lambda _: None).chunk.id)
+            except ParentMoved:  # too busy a home to get a word in; the same again, as it says
+                continue
+            self._added.release()
+            return
 
     def _change(self, turn: int) -> None:
         try:
