@@ -28,7 +28,8 @@ def changed_folders(
 
     A folder that comes later, or in the place of another, such as that of a disk that is mounted, is yielded then, and
     those that the caller has put into `again` about a second later. Where changes cannot be followed, as those of names
-    that are no text, all folders are yielded every ten seconds. Ends when `stopping` is set.
+    that are no text or where a folder may not be read, all folders are yielded every ten seconds. Ends when `stopping`
+    is set.
     """
     every = [one.expanduser().absolute() for one in folders]
     known: dict[Path, _Identity] = {}
@@ -49,7 +50,6 @@ def changed_folders(
                 rust_timeout=_LOOK_MILLISECONDS,
                 yield_on_timeout=True,
                 raise_interrupt=True,
-                ignore_permission_denied=True,
             ):
                 # New ones only now, as what changes while they are looked at has to be seen, too.
                 touched = [
@@ -63,7 +63,9 @@ def changed_folders(
                 known = {one: identity for one, identity in known.items() if one not in left}
                 if left or _there(every) != there:
                     break  # one came or went
-        except (OSError, RuntimeError) as error:  # the second is watchfiles' own, of a name that is no text
+        # The second is watchfiles' own, of a name that is no text. Told to pass over what may not be read, it would
+        # follow nothing that comes after it, and not say so.
+        except (OSError, RuntimeError) as error:
             if told != str(error):
                 told = str(error)
                 logger.warning(

@@ -134,3 +134,16 @@ def test_a_folder_in_the_place_of_another_is_watched(
     time.sleep(0.5)
     (now / "a.png").write_bytes(b"x")
     assert batch() == [now]
+
+
+def test_what_may_not_be_read_is_looked_at_by_turns(
+    watched: Callable[[list[Path]], Next], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def refused(*_: object, **__: object) -> Iterator[set[object]]:
+        raise PermissionError("Permission denied")
+
+    monkeypatch.setattr(watching, "_AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(watching, "watch", refused)  # as it does for everybody but root
+    folder = _folder(tmp_path / "pictures")
+    batch = watched([folder])
+    assert [batch() for _ in range(3)] == [[folder]] * 3
