@@ -20,6 +20,7 @@ from app.desk.operation import adapter
 # A query may wait for a place; an upload of the largest size goes over a slow line.
 _SECONDS = httpx.Timeout(60.0, write=600.0)
 _COMMIT = "X-Perennial-Commit"  # see `app.server.monotonic`
+_MOST_DIGITS = 18  # that a server takes back
 _FORGOTTEN_SECONDS = 10.0
 # Reading the certificates of all authorities takes 26 ms, once a process.
 _authorities = cache(httpx.create_ssl_context)
@@ -76,7 +77,7 @@ class Connection:
 
     def _note_commit(self, answer: httpx.Response) -> None:
         said = answer.headers.get(_COMMIT, "")
-        if not said.isdigit():
+        if not (said.isascii() and said.isdigit() and len(said) <= _MOST_DIGITS):
             return
         now, number = time.monotonic(), int(said)
         if number >= self._commit:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.commands.terminal import JsonOption, show
-from app.desk.errors import UsageProblem
 from app.words.messages import size, table
 
 if TYPE_CHECKING:
@@ -23,13 +21,17 @@ _ESTIMATE = (
 
 
 def capacity(
-    pictures: Annotated[float, typer.Option(min=1, help="How many; 1e9 is a billion.")] = 1e6,
-    dim: Annotated[int, typer.Option(min=1, help="Numbers of a vector: `perennial models` says them.")] = 512,
-    qps: Annotated[float, typer.Option(min=0, help="Queries a second.")] = 10.0,
-    cores: Annotated[int, typer.Option(min=1, help="Of a machine.")] = 16,
-    memory: Annotated[float, typer.Option(min=1, help="Of a machine, in GB.")] = 64.0,
-    embedding: Annotated[float, typer.Option(min=0, help="Milliseconds of a core for a picture.")] = 65.0,
-    price: Annotated[float, typer.Option(min=0, help="What a core costs for an hour.")] = 0.05,
+    pictures: Annotated[float, typer.Option(min=1, max=1e15, help="How many; 1e9 is a billion.")] = 1e6,
+    dim: Annotated[
+        int, typer.Option(min=1, max=10**6, help="Numbers of a vector: `perennial models` says them.")
+    ] = 512,
+    qps: Annotated[float, typer.Option(min=0, max=1e9, help="Queries a second.")] = 10.0,
+    cores: Annotated[int, typer.Option(min=1, max=10**6, help="Of a machine.")] = 16,
+    memory: Annotated[float, typer.Option(min=1, max=1e9, help="Of a machine, in GB.")] = 64.0,
+    embedding: Annotated[
+        float, typer.Option(min=0, max=1e9, help="Milliseconds of a core for a picture.")
+    ] = 65.0,
+    price: Annotated[float, typer.Option(min=0, max=1e9, help="What a core costs for an hour.")] = 0.05,
     is_json: JsonOption = False,
 ) -> None:
     """Say what an index of so many pictures takes.
@@ -38,8 +40,6 @@ def capacity(
     """
     from index.capacity import Machine, engines
 
-    if not all(map(math.isfinite, (pictures, qps, memory, embedding, price))):
-        raise UsageProblem("A number that was given is too large; a billion is 1e9.")
     each = Machine(cores, memory * 1e9, _DISK)
     listed, documents = [], []
     for engine in engines():

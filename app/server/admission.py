@@ -40,7 +40,7 @@ _ENDING = (
 )
 _TOO_BUSY = "too busy for a request of the kind %s"
 _UPLOADS = ("/v1/items", *UPLOAD_PATHS)
-_HEALTH = frozenset({"/metrics", "/version"})
+HEALTH = frozenset({"/metrics", "/version"})
 # What may lie in memory of bodies whose requests wait, of heavy ones and of all others; an upload goes to the disk as
 # it comes. A body has ten seconds and what it takes at a quarter of a megabyte a second.
 _MOST_BYTES = {True: 256 * 1024**2, False: 64 * 1024**2}
@@ -62,7 +62,7 @@ def places_by_kind(search: Places) -> dict[str, Places]:
 
 def kind_of(method: str, path: str, length: int) -> str:
     """Returns of which kind a request is, by what it asks for and how many bytes its body has."""
-    if path in _HEALTH:
+    if path in HEALTH:
         return "health"
     if method == "POST" and path.startswith(_UPLOADS):
         return "upload"

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.server.admission import HEALTH
 from app.server.guard import UNGUARDED, refusal, route_of
 from app.server.places import RETRY_AFTER
 
@@ -20,7 +21,7 @@ COMMIT = "X-Perennial-Commit"
 _PATIENCE_SECONDS = 2.0  # within which a server sees what went live elsewhere
 _LOOK_SECONDS = 0.02
 _MOST_DIGITS = 18
-_EVERYBODYS = UNGUARDED | {"/metrics", "/version"}
+_AT_ONCE = UNGUARDED | HEALTH
 
 
 class MonotonicReads:
@@ -32,7 +33,7 @@ class MonotonicReads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on once the server knows the commit, and says in the answer which one it knows."""
-        if scope["type"] != "http" or route_of(scope) in _EVERYBODYS:
+        if scope["type"] != "http" or route_of(scope) in _AT_ONCE:
             await self.app(scope, receive, send)
             return
 

@@ -111,9 +111,6 @@ def test_a_server_that_is_not_there_is_named() -> None:
         desk.search(SearchRequest(text="boat"))
 
 
-# The command line
-
-
 class _Starting(BaseHTTPRequestHandler):
     """A server that starts: it refuses twice, by way of 503, and then tells of a job that has ended."""
 
@@ -152,6 +149,9 @@ def test_a_job_is_followed_across_a_start_of_its_server(monkeypatch: pytest.Monk
             with pytest.raises(Refused, match="starting"):
                 client.follow("j1", lambda _: None)
         server.shutdown()
+
+
+# The command line
 
 
 def test_search_compare_and_releases_show_what_the_server_says(server: Served) -> None:

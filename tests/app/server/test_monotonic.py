@@ -147,3 +147,10 @@ def test_whoever_has_seen_what_was_damaged_since_is_answered_all_the_same(tmp_pa
         answer = client.post("/v1/search", json={"text": "a red boat"}, headers={COMMIT: "2"})
         assert answer.json()["commit"] == 1, answer.text
         assert answer.headers[COMMIT] == "2"
+
+
+@pytest.mark.parametrize("said", ["²", "-1", "new", "", "9" * 5000])
+def test_a_client_does_not_take_up_what_is_no_commit(said: str) -> None:
+    with Connection("http://127.0.0.1:1") as asking:
+        asking._note_commit(httpx.Response(200, headers={COMMIT.encode(): said.encode()}))
+        assert asking._commit == 0
