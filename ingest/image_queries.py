@@ -6,7 +6,7 @@ from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import bindparam, func, or_, select, update
+from sqlalchemy import bindparam, func, or_, select, tuple_, update
 
 from ingest.engines import writing
 from ingest.grouping import Anchor
@@ -52,13 +52,19 @@ class ImageQueries(TableQueries):
         """Returns the ids of all images that are none of the gallery: withheld, withdrawn or gone, or never shown."""
         return self._column(select(images.c.id).where(~images.c.in_gallery))
 
-    def newest(self, *, by_taken: bool = False, **given: Unpack[Conditions]) -> Generator[list[ImageId]]:
+    def newest(
+        self, *, by_taken: bool = False, after: ImageId = "", **given: Unpack[Conditions]
+    ) -> Generator[list[ImageId]]:
         """Yields the ids of all gallery images for which all conditions hold, some at a time, the last that came first.
 
-        Close it where not all are taken. By when they were taken, those of which that is not known come last.
+        Close it where not all are taken. By when they were taken, those of which that is not known come last. With
+        `after`, which may be of a withdrawn image, only those behind it; nothing where it is not known.
         """
-        order = [images.c.taken.desc(), images.c.seq.desc()] if by_taken else [images.c.seq.desc()]
-        query = images_where(given).where(images.c.in_gallery).order_by(*order)
+        order = [images.c.taken, images.c.seq] if by_taken else [images.c.seq]
+        query = images_where(given).where(images.c.in_gallery).order_by(*(one.desc() for one in order))
+        if after:
+            place = select(*order).where(images.c.id == after)
+            query = query.where(tuple_(*order) < place.scalar_subquery())
         streamed = {"yield_per": _AT_ONCE}
         with (
             self._engine.connect() as connection,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from itertools import islice
+from functools import partial
+from itertools import islice, takewhile
+from operator import ne
 
 import numpy as np
 
 from app.desk.errors import BadQuery
 from app.desk.hits import Found, Mode, SearchAnswer, SearchRequest, Sort, Timing
 from app.query import copies, filters
-from app.query.pages import Place, cursor_of, start_of
+from app.query.pages import next_page, start_of
 from app.query.question import Question
 from app.query.ranking import MOST_RESULTS, Hit
 from app.query.snapshot import Snapshot
@@ -35,19 +37,22 @@ def browsed(catalog: Catalog, snapshot: Snapshot, question: Question) -> SearchA
     """
     asked = question.asked
     _require_nothing_of_a_query(asked)
-    offset = start_of(question, snapshot.release.id)
+    place = start_of(question, snapshot.release.id)
     k = max(1, min(question.k, MOST_RESULTS))
     started = time.perf_counter()
     wanted = filters.given(asked, catalog)
     searched = snapshot.pictures
     if wanted:
         searched = int(np.count_nonzero(snapshot.holding(catalog.packed_ids_where(**wanted))))
-    hits = _newest(catalog, snapshot, wanted, offset + k + 1, asked)
+    is_known = bool(place.after and catalog.image(place.after))
+    if is_known:
+        hits = _newest(catalog, snapshot, wanted, k + 1, asked, place.after)
+    else:
+        hits = _newest(catalog, snapshot, wanted, place.offset + k + 1, asked)[place.offset :]
     page = [
         Found(hit.id, None, rank, copies=hit.copies)
-        for rank, hit in enumerate(hits[offset : offset + k], start=offset + 1)
+        for rank, hit in enumerate(hits[:k], start=place.offset + 1)
     ]
-    goes_on = len(hits) > offset + k
     return SearchAnswer(
         release=snapshot.release.id,
         commit=snapshot.commit,
@@ -60,8 +65,8 @@ def browsed(catalog: Catalog, snapshot: Snapshot, question: Question) -> SearchA
         mode=asked.mode,
         index_size=len(snapshot.generation),
         searched=searched,
-        first=offset,
-        next=cursor_of(Place(snapshot.release.id, question.digest(), offset + k)) if goes_on else "",
+        first=place.offset,
+        next=next_page(place, [hit.id for hit in page]) if len(hits) > k else "",
     )
 
 
@@ -101,18 +106,43 @@ def _short(captions: dict[ImageId, list[str]], order: Sequence[ImageId]) -> list
 
 
 def _newest(
-    catalog: Catalog, snapshot: Snapshot, wanted: Conditions, count: int, asked: SearchRequest
+    catalog: Catalog,
+    snapshot: Snapshot,
+    wanted: Conditions,
+    count: int,
+    asked: SearchRequest,
+    after: ImageId = "",
 ) -> list[Hit]:
-    """Returns the first of the pictures that are wanted and shown, as many as there are up to a count."""
+    """Returns pictures that are wanted and shown, the first behind one of them: a count, or as many as there are."""
+    by_taken = asked.sort is Sort.TAKEN
     depth = count
     while True:
-        with closing(catalog.newest(by_taken=asked.sort is Sort.TAKEN, **wanted)) as parts:
-            shown = (one for part in parts for one in snapshot.among(part))
-            found = [Hit(one, 0.0, 0) for one in islice(shown, depth)]
-        hits = copies.folded(found, catalog.groups([hit.id for hit in found])) if asked.dedup else found
+        with closing(_shown(catalog, snapshot, wanted, by_taken, after)) as ids:
+            found = list(islice(ids, depth))
+        if not asked.dedup or not found:
+            return _unranked(found)
+        before: list[ImageId] = []
+        if after:  # copies of what earlier pages have shown are not shown again
+            with closing(_shown(catalog, snapshot, wanted, by_taken)) as ids:
+                before = list(takewhile(partial(ne, found[0]), ids))
+        passed, together = set(before), before + found
+        hits = copies.folded(_unranked(together), catalog.groups(together))
+        hits = [hit for hit in hits if hit.id not in passed]
         if len(hits) >= count or len(found) < depth:
             return hits
         depth *= 2  # copies took places
+
+
+def _shown(
+    catalog: Catalog, snapshot: Snapshot, wanted: Conditions, by_taken: bool, after: ImageId = ""
+) -> Generator[ImageId]:
+    with closing(catalog.newest(by_taken=by_taken, after=after, **wanted)) as parts:
+        for part in parts:
+            yield from snapshot.among(part)
+
+
+def _unranked(ids: Sequence[ImageId]) -> list[Hit]:
+    return [Hit(one, 0.0, 0) for one in ids]
 
 
 def _require_nothing_of_a_query(asked: SearchRequest) -> None:

@@ -17,7 +17,7 @@ from app.query.browsing import browsed
 from app.query.caption_index import CaptionIndexes
 from app.query.gauges import Levels
 from app.query.grammar import Kind, written
-from app.query.pages import Place, cursor_of, start_of
+from app.query.pages import Place, next_page, start_of
 from app.query.parts import Encoded, encode
 from app.query.question import Question
 from app.query.ranking import FIRST, MOST_RESULTS, Hit, as_found, moved, ranked, reranked
@@ -63,7 +63,7 @@ class Finder:
         """
         if not question.terms:
             return browsed(self._catalog, snapshot, question)
-        offset = start_of(question, snapshot.release.id)
+        place = start_of(question, snapshot.release.id)
         k = max(1, min(question.k, MOST_RESULTS))
         asked = question.asked
         with span("catalog"):
@@ -77,17 +77,13 @@ class Finder:
         encoding = time.perf_counter()
         with span("relevance"):
             levels = self._levels(snapshot, question, encoded, eta)
-        search = _Search(self._catalog, snapshot, question, encoded, allowed, levels)
-        by_date = asked.sort is Sort.TAKEN
+        search = _Search(self._catalog, snapshot, question, encoded, allowed, levels, place.after)
         with span("index"):
-            hits = search.first(BEST if by_date else offset + k + 1)
-        best = search.best(hits)
-        if by_date:
-            hits = self._newest_first(hits)
-        page = search.told(hits[offset : offset + k], offset)
+            hits, begin = search.behind(place, k)
+        page = search.told(hits[begin : begin + k], place.offset)
         if asked.explain:
             search.explain(page)
-        goes_on = len(hits) > offset + k and offset + k < FURTHEST
+        goes_on = len(hits) > begin + k and place.offset + k < FURTHEST
         unlearned = _unlearned(snapshot, question, encoded)
         end = time.perf_counter()
         return SearchAnswer(
@@ -105,19 +101,13 @@ class Finder:
             parts=tuple(ReadPart(one.kind, one.value[:_VALUE], one.weight, one.at) for one in question.terms),
             index_size=len(snapshot.generation),
             searched=search.available,
-            first=offset,
-            next=cursor_of(Place(snapshot.release.id, question.digest(), offset + k)) if goes_on else "",
-            relevance=best,
+            first=place.offset,
+            next=next_page(place, [hit.id for hit in page]) if goes_on else "",
+            relevance=search.best(hits),
             measured_in=levels.language if levels else "",
             captions=self._nearest_captions(snapshot, question, encoded),
             eta=None if eta is None else eta.value,
         )
-
-    def _newest_first(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Orders hits by when they were taken; those of which nobody knows come last, as they were."""
-        records = self._catalog.images([hit.id for hit in hits])
-        taken = {image_id: record.taken for image_id, record in records.items()}
-        return sorted(hits, key=lambda hit: taken.get(hit.id, ""), reverse=True)
 
     def compare(self, a: Snapshot, b: Snapshot, question: Question) -> Compared:
         """Asks two releases the same, and says how pictures moved; nobody asks here what their cosines are worth.
@@ -134,7 +124,7 @@ class Finder:
         encoding = time.perf_counter()
         k = max(1, min(question.k, MOST_RESULTS))
         with span("index"):
-            hits = _Search(self._catalog, snapshot, question, encoded, None, None).first(k)[:k]
+            hits = _Search(self._catalog, snapshot, question, encoded, None, None, "").first(k)[:k]
         return SearchAnswer(
             release=snapshot.release.id,
             commit=snapshot.commit,
@@ -199,6 +189,7 @@ class _Search:
         encoded: Encoded,
         allowed: Rows | None,  # of the index, those of pictures that pass the filters; None for all
         levels: Levels | None,
+        after: str,  # the last hit of the page before; "" for the first page
     ) -> None:
         self._catalog, self._snapshot, self._levels = catalog, snapshot, levels
         self._question, self._asked, self._encoded = question, question.asked, encoded
@@ -210,21 +201,54 @@ class _Search:
         if allowed is not None:
             allowed[snapshot.generation.positions_of(encoded.items)] = False
             self.available = int(np.count_nonzero(allowed))
+        self._left = self._let_through(after) if after else ""
+
+    def _let_through(self, after: str) -> str:
+        """Lets the last hit of the page before be found where it may not be shown any more: it marks the place."""
+        rows = self._snapshot.shown if self._allowed is None else self._allowed
+        place = self._snapshot.generation.positions_of([after])
+        if rows is None or place[0] < 0 or rows[place[0]]:
+            return ""
+        self._allowed = rows.copy()
+        self._allowed[place] = True
+        return after
+
+    def behind(self, place: Place, k: int) -> tuple[list[Hit], int]:
+        """Returns hits, and which of them begins the page of a place: up to k, and one if there are more."""
+        by_date = self._asked.sort is Sort.TAKEN
+        count = BEST if by_date else place.offset + k + 1
+        while True:
+            hits = self.first(count)
+            is_all = by_date or len(hits) < count
+            if by_date:
+                hits = self._newest_first(hits)
+            begin = next((n for n, hit in enumerate(hits, start=1) if hit.id == place.after), None)
+            if place.after and not is_all and (len(hits) <= begin + k if begin else count < FURTHEST):
+                count *= 2  # pictures that were put back come before it
+                continue
+            return hits, place.offset if begin is None else begin
+
+    def _newest_first(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Orders hits by when they were taken; those of which nobody knows come last, as they were."""
+        records = self._catalog.images([hit.id for hit in hits])
+        taken = {image_id: record.taken for image_id, record in records.items()}
+        return sorted(hits, key=lambda hit: taken.get(hit.id, ""), reverse=True)
 
     def first(self, count: int) -> list[Hit]:
         """Returns the first hits, as many as there are up to a count."""
         if self._asked.mode is not Mode.VECTORS:
             return self._folded(self._relevant(self._by_words()))
-        depth = min(max(count, FIRST) if self._asked.rerank else count, self.available)
+        most = self.available + bool(self._left)
+        depth = min(max(count, FIRST) if self._asked.rerank else count, most)
         while True:
             found = self._by_vectors(depth)
             relevant = self._relevant(found)
             hits = self._folded(relevant)
             # What lies deeper is worth less than what was left out.
-            if len(hits) >= count or depth >= self.available or len(relevant) < len(found):
+            if len(hits) >= count or depth >= most or len(relevant) < len(found):
                 return hits
             # Copies took places.
-            depth = min(self.available, depth * 2)
+            depth = min(most, depth * 2)
 
     def _by_vectors(self, depth: int) -> list[Hit]:
         if depth == 0:
@@ -308,7 +332,10 @@ class _Search:
     def _folded(self, hits: list[Hit]) -> list[Hit]:
         if not self._asked.dedup:
             return hits
-        return copies.folded(hits, self._catalog.groups([hit.id for hit in hits]))
+        groups = self._catalog.groups([hit.id for hit in hits])
+        if self._left:
+            groups[self._left] = self._left  # nobody sees it, so its copies are shown themselves
+        return copies.folded(hits, groups)
 
     def explain(self, hits: Sequence[Hit]) -> None:
         """Gives hits the cosine of each part, in the reading that counts most."""

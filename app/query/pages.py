@@ -1,15 +1,16 @@
 """Pages: cursors that name a place in the answer of one release, so that paging shows nothing twice.
 
 A page after the first is answered by the release that answered the first, whatever has gone live since; ranking is the
-same at every depth. The cursor holds all that it needs, so the server keeps nothing.
+same at every depth. It begins behind the last hit of the page before, and so shows nothing twice and leaves nothing out
+where pictures were taken out or put back meanwhile. The cursor holds all that it needs, so the server keeps nothing.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter
@@ -21,21 +22,24 @@ from app.query.snapshot import Snapshot
 from ingest.sentence import phrase
 
 # What anybody may have packed: no endless number, none that SQLite cannot hold, no half of a character.
-_PACKED = TypeAdapter(tuple[str, str, Annotated[int, Field(ge=0, lt=2**31)]])
+_PACKED = TypeAdapter(
+    tuple[str, str, Annotated[int, Field(ge=0, lt=2**31)], Annotated[str, Field(pattern=r"^[0-9a-f]{0,64}$")]]
+)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a page begins: in which release's answer to which question, at which hit from 0."""
+    """Where a page begins: in which release's answer to which question, after how many hits, and behind which."""
 
     release: str
     digest: str
     offset: int
+    after: str = ""  # the last hit of the page before; empty where the page was asked for by its offset alone
 
 
 def cursor_of(place: Place) -> str:
     """Returns the cursor of a place."""
-    packed = json.dumps([place.release, place.digest, place.offset]).encode()
+    packed = json.dumps(astuple(place)).encode()
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
@@ -73,15 +77,20 @@ def snapshot_of(cursor: str, load: Callable[[str], Snapshot]) -> Snapshot:
         ) from error
 
 
-def start_of(question: Question, release: str) -> int:
-    """Returns at which hit the page of a question begins: at its cursor's place, else after its offset.
+def next_page(here: Place, passed: Sequence[str]) -> str:
+    """Returns the cursor of the page after one that begins here and shows some pictures."""
+    return cursor_of(replace(here, offset=here.offset + len(passed), after=passed[-1]))
+
+
+def start_of(question: Question, release: str) -> Place:
+    """Returns where the page of a question begins: at its cursor's place, else after its offset.
 
     Raises:
         BadQuery: the cursor belongs to another question or another release's answer, or the page lies too deep.
     """
     asked = question.asked
     if not asked.cursor:
-        return _reachable(asked.offset)
+        return Place(release, question.digest(), _reachable(asked.offset))
     if asked.offset:
         raise BadQuery("A page begins at a cursor or after an offset. Leave one of them out.")
     place = place_of(asked.cursor)
@@ -95,4 +104,6 @@ def start_of(question: Question, release: str) -> int:
             "This page cursor belongs to another query. Ask the same query again, or leave it out."
         )
     # What is browsed costs the same at any depth.
-    return _reachable(place.offset) if question.terms else place.offset
+    if question.terms:
+        _reachable(place.offset)
+    return place

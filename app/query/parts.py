@@ -167,9 +167,8 @@ def _item(snapshot: Snapshot, term: Term) -> str:
     shown = snapshot.among([term.value]) or snapshot.beginning(term.value, 2)
     if len(shown) == 1:
         return shown[0]
-    said = (
-        "Several pictures have ids that begin" if shown else "No picture of the gallery has an id that begins"
-    )
+    none = f"No picture of release {snapshot.release.id} has an id that begins"
+    said = "Several pictures have ids that begin" if shown else none
     at = f" (character {term.at + 1})" if term.at else ""
     raise BadQuery(
         f"{said} with {term.value[:24]}{at}. Take the id from a result, or put it in quotation marks to "

@@ -32,6 +32,7 @@ from app.server.monotonic import COMMIT, MonotonicReads
 from app.server.observing import Observer
 from app.server.own_sessions import OwnSessions
 from app.server.places import RETRY_AFTER
+from app.server.ranged import HeadersAlone
 from app.server.routes import desk_router
 from app.server.security import LOOPBACK, Passwords, ProxySignIn
 from app.server.serving import OWN_ERRORS, Serving
@@ -58,6 +59,7 @@ def create_api(serving: Serving, passwords: Passwords | None = None) -> FastAPI:
     )
     app.state.serving = serving
     _handle_errors(app)
+    app.add_middleware(HeadersAlone)
     app.add_middleware(OwnSessions)
     app.add_middleware(Admission, places=serving.places, turned_away=serving.metrics.turned_away)
     app.add_middleware(MonotonicReads, reached=serving.reached)

@@ -1,4 +1,4 @@
-"""Files that a browser or a download tool may ask for in parts, or has already (RFC 9110, sections 13 and 14)."""
+"""What is asked for in parts, by its headers alone, or by who has it already (RFC 9110, sections 9.3.2, 13 and 14)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,22 @@ from urllib.parse import quote
 
 from fastapi import Response
 from starlette.datastructures import Headers
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-_ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.IGNORECASE)
+
+
+class HeadersAlone:
+    """Answers HEAD like GET, whose body the server does not send; FastAPI has no such routes by itself."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Passes a request on."""
+        # The server knows by its own scope that a body is not sent.
+        is_head = scope["type"] == "http" and scope["method"] == "HEAD"
+        await self.app({**scope, "method": "GET"} if is_head else scope, receive, send)
 
 
 class Lasting(Response):

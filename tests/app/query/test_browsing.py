@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,31 @@ def test_filters_and_folded_copies_hold_for_browsing(workspace: Workspace, snaps
     folded = _browse(workspace, snapshot, 5, dedup=True)
     assert _ids(folded) == [every[0], *every[3:7]]
     assert folded.hits[0].copies == tuple(every[1:3])
+    first = _browse(workspace, snapshot, 1, dedup=True)
+    assert _ids(_browse(workspace, snapshot, 4, dedup=True, cursor=first.next)) == every[3:7]
+
+
+@pytest.mark.parametrize("sort", ["added", "taken"])
+def test_pages_go_on_behind_what_was_shown_whatever_is_taken_out_or_put_back(
+    workspace: Workspace, snapshot: Snapshot, sort: str
+) -> None:
+    every = _ids(_browse(workspace, snapshot, sort=sort))
+    first = _browse(workspace, replace(snapshot, hidden=frozenset({every[1]})), 4, sort=sort)
+    assert _ids(first) == [every[0], *every[2:5]]
+    # The whole first page is taken out, and what stood in it before is put back.
+    with _outside_gallery(workspace, every[2:5]):
+        hidden = replace(snapshot, hidden=frozenset({every[0], *every[2:5]}))
+        second = _browse(workspace, hidden, 4, sort=sort, cursor=first.next)
+    assert (_ids(second), second.hits[0].rank, second.first) == (every[5:9], 5, 4)
+
+
+@contextmanager
+def _outside_gallery(workspace: Workspace, ids: list[str]) -> Iterator[None]:
+    for is_in in (False, True):
+        with writing(workspace.catalog._engine) as connection:
+            connection.execute(images.update().where(images.c.id.in_(ids)).values(in_gallery=is_in))
+        if not is_in:
+            yield
 
 
 def test_hidden_pictures_are_not_shown(workspace: Workspace, snapshot: Snapshot) -> None:

@@ -150,7 +150,7 @@ def test_more_like_this_leaves_out_what_it_is_like(workspace: Workspace, snapsho
     answer = _find(workspace, snapshot, f"#{ids[0][:10]} + #{ids[1]}", k=500)
 
     assert set(_ids(answer)) == set(ids) - set(ids[:2])
-    with pytest.raises(BadQuery, match="No picture of the gallery"):
+    with pytest.raises(BadQuery, match="No picture of release r"):
         _find(workspace, snapshot, "#0000000000")
 
 
@@ -245,6 +245,38 @@ def test_pages_together_are_the_whole(
 
     assert seen == _ids(whole)
     assert ranks == list(range(1, len(seen) + 1))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"dedup": True}, {"sort": "taken"}, {"until": TODAY}, {"items": True}],
+    ids=["bare", "folded", "by date", "filtered", "like a picture"],
+)
+def test_pages_go_on_behind_what_was_shown_whatever_is_taken_out_or_put_back(
+    workspace: Workspace, snapshot: Snapshot, how: dict[str, Any]
+) -> None:
+    how = dict(how)
+    query: str | Question = "a red car"
+    if how.pop("items", False):
+        query = Question((Term(Kind.ITEM, snapshot.generation.ids[0]),))
+    every = _ids(_find(workspace, snapshot, query, k=500, **how))
+
+    def page(hidden: list[str], cursor: str) -> SearchAnswer:
+        return _find(workspace, replace(snapshot, hidden=frozenset(hidden)), query, 4, cursor=cursor, **how)
+
+    assert len(every) > 20
+    first = page(every[1:2], "")
+    assert _ids(first) == [every[0], *every[2:5]]
+    fewer = page([*every[2:5], every[7]], first.next)  # the last one, too, which the next page begins behind
+    assert (_ids(fewer), fewer.first) == ([*every[5:7], *every[8:10]], 4)
+    assert [hit.rank for hit in fewer.hits] == [5, 6, 7, 8]
+    assert _ids(page(every[:5], first.next)) == every[5:9]
+    late = page(every[:9], "")
+    assert _ids(late) == every[9:13]
+    assert _ids(page([], late.next)) == every[13:17]  # nine pictures came back before it
+    last = page(every[: len(every) - 6], "")
+    rest = page(every[-6:-2], last.next)
+    assert (_ids(rest), rest.next) == (every[-2:], "")
 
 
 def test_a_text_that_was_asked_before_runs_no_tower(

@@ -173,6 +173,7 @@ def test_a_setting_tells_searchers_too(server: Served, monkeypatch: pytest.Monke
     [
         ("", 200, slice(None), None),
         ("bytes=0-9", 206, slice(0, 10), "bytes 0-9/{all}"),
+        ("BYTES=0-9", 206, slice(0, 10), "bytes 0-9/{all}"),
         ("bytes=10-", 206, slice(10, None), "bytes 10-{last}/{all}"),
         ("bytes=-7", 206, slice(-7, None), None),
         ("bytes=5-99999999", 206, slice(5, None), "bytes 5-{last}/{all}"),
@@ -198,6 +199,16 @@ def test_an_original_comes_whole_or_in_the_part_that_is_asked_for(
     assert answer.headers["accept-ranges"] == "bytes"
     assert answer.headers["content-disposition"].startswith("inline; filename*=UTF-8''")
     assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_head_is_answered_like_get_without_the_body(server: Served) -> None:
+    with server.client(headers=ADMIN) as admin:
+        image = f"/v1/images/{_first(admin)['id']}"
+        for path in (f"{image}/original", f"{image}/thumbnail", "/readyz", "/version", "/v1/nothing", "/"):
+            asked, head = admin.get(path), admin.head(path)
+            assert (head.status_code, head.content) == (asked.status_code, b""), path
+            for name in ("content-type", "content-length", "etag"):
+                assert head.headers.get(name) == asked.headers.get(name), (path, name)
 
 
 def test_who_may_only_search_filters_by_nothing_that_tells_of_places(
