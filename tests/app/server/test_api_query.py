@@ -120,7 +120,7 @@ def test_filters_and_modes(client: httpx.Client) -> None:
         ({"image": base64.b64encode(b"<svg>").decode()}, 400, "looks like SVG"),
         ({"image": ""}, 400, "empty"),
         ({"images": {"a": "b"}}, 400, "`text` names"),
-        ({"items": ["ffffffffff"]}, 400, "No picture of the gallery"),
+        ({"items": ["ffffffffff"]}, 400, "No picture of release r"),
         ({"items": ["x"]}, 422, "items"),
         ({"embedding": [0.5, 1]}, 400, "2 numbers"),
         ({"parts": [{"weight": 2}]}, 422, "exactly one"),
