@@ -133,7 +133,7 @@ def test_filters_and_modes(client: httpx.Client) -> None:
         ({"text": "boat", "chunks": ["nosuch"]}, 404, "no chunk"),
         ({"text": "boat", "mode": "magic"}, 422, "mode"),
         ({"text": "boat", "cursor": "abc"}, 400, "no page cursor"),
-        ({"text": "boat", "cursor": "WyJyOTktYWEiLCAiMDAiLCAzXQ"}, 400, "which is gone"),
+        ({"text": "boat", "cursor": "WyJyOTktYWEiLCAiMDAiLCAzLCAiIl0"}, 400, "which is gone"),
         ({"text": "boat", "languages": ["no language"]}, 422, "language"),
     ],
 )
