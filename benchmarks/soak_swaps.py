@@ -48,7 +48,7 @@ def swaps_under_load(work: Path, *, swaps: int, rate: float, pause: float) -> Me
     with server(Path(sys.executable), home, env) as (process, client):
         right = {(one, text): _asked(client, text, one)[1] for one in releases for text in _TEXTS}
         idle = asyncio.run(_load(client.base_url, rate, _IDLE_SECONDS))
-        job = _begun(client, chunk)
+        job = _begun(client, home, chunk)
         before = _job_seconds(process.pid)
         told, made = asyncio.run(_swapped(client.base_url, releases, swaps, rate, pause))
         trained = _job_seconds(process.pid) - before
@@ -130,7 +130,7 @@ def _read(said: httpx.Response) -> tuple[str, tuple[str, ...]]:
     return answer["release"], tuple(hit["id"] for hit in answer["hits"])
 
 
-def _begun(client: httpx.Client, chunk: str) -> str:
+def _begun(client: httpx.Client, home: Path, chunk: str) -> str:
     """Starts an update that outlasts the swaps, and returns its job once it trains."""
     asked = {"chunk": chunk, "strategy": "finetune", "options": {"epochs": 1000}, "promote": False}
     job: str = client.post("/v1/updates", json=asked).raise_for_status().json()["id"]
@@ -140,7 +140,8 @@ def _begun(client: httpx.Client, chunk: str) -> str:
             return job
         require(known["state"] in {"queued", "running"}, known)
         time.sleep(0.2)
-    raise RuntimeError(f"the update does not begin to train: {known}")
+    log = (home / "perennial.log").read_text(encoding="utf-8").splitlines()[-40:]
+    raise RuntimeError("\n".join([f"the update does not begin to train: {known}", *log]))
 
 
 def _job_seconds(server_id: int) -> float:

@@ -153,6 +153,10 @@ class CatalogUnreachable(CatalogError):
     """The database that holds the catalog does not answer, or does not let this user in."""
 
 
+class CommitUnknown(CatalogUnreachable):
+    """The database stopped to answer when it was to make a commit durable: it may be there."""
+
+
 class UnknownChunk(CatalogError, KeyError):
     """No chunk, or more than one, has this id or prefix."""
 

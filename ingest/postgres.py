@@ -56,6 +56,13 @@ _totals = sa.Table(
     sa.Column("captions", sa.BigInteger, nullable=False),
     sa.Column("words_all", sa.BigInteger, nullable=False),
 )
+# Which release is live since when (`app.home.commits`): each row is written once.
+commits = sa.Table(
+    "commits",
+    _own,
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("data", sa.LargeBinary, nullable=False),
+)
 _FOLLOW = (
     "ALTER TABLE caption_words ADD FOREIGN KEY (caption) REFERENCES captions (seq) ON DELETE CASCADE",
     "INSERT INTO caption_totals VALUES (0, 0)",
@@ -183,7 +190,7 @@ def making(engine: sa.Engine, owner: str = "") -> Iterator[sa.Connection]:
     """
     with locked(engine) as connection:
         _require_fit(engine, connection)
-        there, own = _tables(connection), {*metadata.tables, *_own.tables}
+        there, own = tables_of(connection), {*metadata.tables, *_own.tables}
         number = number_of(connection)
         is_ours = number == COMING and _is_same(str(connection.scalar(sa.select(_number.c.owner))), owner)
         if number not in {0, LEFT} and not is_ours:
@@ -326,12 +333,13 @@ def look_at_tables(connection: sa.Connection) -> None:
 
 def number_of(connection: sa.Connection) -> int:
     """Returns the number of the schema; 0 where there is no catalog."""
-    if _number.name not in _tables(connection):  # of this schema alone, not of others on its path
+    if _number.name not in tables_of(connection):
         return 0
     return int(connection.scalar(sa.select(_number.c.number)) or 0)
 
 
-def _tables(connection: sa.Connection) -> set[str]:
+def tables_of(connection: sa.Connection) -> set[str]:
+    """Returns the names of the tables of the schema; of others on its path none."""
     return set(
         sa.inspect(connection).get_table_names(str(connection.scalar(sa.select(sa.func.current_schema()))))
     )

@@ -7,30 +7,19 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from app.home import engines
+from app.home.commits import carry_commits
 from app.home.folder import Home
 from ingest import carrying, postgres
 from ingest.catalog import Catalog
+from ingest.commit_rows import CommitRows
 from ingest.engines import open_engine
-from ingest.errors import CatalogError
 from ingest.postgres_connection import connect
 from ingest.schema import SCHEMA
-from tests.postgres_server import schema_for
-
-
-def _made_in(place: object) -> str:
-    """Returns the address of a catalog for a place, after making it."""
-    address = schema_for(place)
-    engine = connect(address, read_only=False)
-    with suppress(CatalogError), postgres.making(engine) as connection:
-        postgres.set_number(connection, SCHEMA)
-    engine.dispose()
-    return address
-
+from tests.postgres_server import made_in, schema_for
 
 _create = Home.create.__func__  # type: ignore[attr-defined]
 
@@ -39,7 +28,7 @@ def _created(cls: type[Home], root: Path) -> Home:
     is_new = not (root / "FORMAT").exists()
     home: Home = _create(cls, root)
     if is_new:
-        engines.write(root, _made_in(root.resolve()))
+        engines.write(root, made_in(root.resolve()))
     return home
 
 
@@ -47,7 +36,7 @@ def _opened(cls: type[Catalog], place: Path | str, *, read_only: bool = False, o
     if not isinstance(place, str):
         # Where a test opens the file of a home, it means the catalog of the home.
         of_home = engines.catalog_address(place.parent)
-        place = of_home or (schema_for(place) if read_only else _made_in(place))
+        place = of_home or (schema_for(place) if read_only else made_in(place))
     engine = open_engine(place, read_only=read_only, owner=owner)
     return cls(engine, place, read_only=read_only, owner=owner)
 
@@ -61,10 +50,12 @@ def _copied(source: Path, target: Path, *more: Any, **how: Any) -> Path:
     if (copied / engines.FILE).exists():
         address = schema_for(copied.resolve())
         engine = connect(address, read_only=False)
-        with carrying.held(engines.catalog_address(copied) or "") as rows, postgres.making(engine) as copy:
+        before = engines.catalog_address(copied) or ""
+        with carrying.held(before) as rows, postgres.making(engine) as copy:
             carrying.copy_all(rows, copy)
             postgres.set_number(copy, SCHEMA)
         engine.dispose()
+        carry_commits(CommitRows(before), CommitRows(address))
         engines.write(copied, address)
     return copied
 

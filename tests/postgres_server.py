@@ -6,10 +6,16 @@ import hashlib
 import os
 import tempfile
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
+
+from ingest import postgres
+from ingest.errors import CatalogError
+from ingest.postgres_connection import connect
+from ingest.schema import SCHEMA
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # where the user has no folder for what runs
@@ -34,3 +40,13 @@ def schema_for(place: object) -> str:
             connection.execute(f"CREATE SCHEMA {name}")
         _made.add(name)
     return f"{address}&options={quote(f'-csearch_path={name}')}"
+
+
+def made_in(place: object) -> str:
+    """Returns the address of a catalog for a place, after making it."""
+    address = schema_for(place)
+    engine = connect(address, read_only=False)
+    with suppress(CatalogError), postgres.making(engine) as connection:
+        postgres.set_number(connection, SCHEMA)
+    engine.dispose()
+    return address

@@ -114,7 +114,7 @@ class PackageDamaged(AppError):
 
 
 class CommitUnconfirmed(AppError):
-    """A commit is live but the disk failed to confirm it."""
+    """A commit is live but the disk failed to confirm it, or may be: the database did not say so."""
 
 
 class NoSpace(AppError):

@@ -43,7 +43,8 @@ from app.desk.errors import HomeDamaged, UsageProblem
 from app.desk.jobs import Stage
 from app.home import lock
 from app.home.catalog_copy import damage_of, reading
-from app.home.commits import now
+from app.home.commit_files import CommitFiles, file_of
+from app.home.commits import kept_at, now
 from app.home.durable import FileSystem, explaining_full_disk, is_full, publish_folder, room
 from app.home.enough import require_room
 from app.home.folder import Home
@@ -257,8 +258,14 @@ class _Writing:
 
     def _pin_once(self) -> None:
         home, held = self.home, Home(self.pinned)
+        commits = kept_at(home.catalog_place, home, FileSystem())
+        are_files = isinstance(commits, CommitFiles)
+        if not are_files:
+            held.commits.mkdir()
+            for number in commits.numbers():
+                file_of(held.commits, number).write_bytes(commits.read(number) or b"")
         for folder in (
-            home.commits,
+            *[home.commits] * are_files,
             home.releases,
             home.generations,
             home.versions,

@@ -1,4 +1,4 @@
-"""Carrying a home's catalog to a database that several machines reach, and back into the home's folder.
+"""Carrying a home's catalog and commits to a database that several machines reach, and back into the home's folder.
 
 Servers of the home go on answering meanwhile and follow within `poll_seconds`; who wants to write waits until it is
 done. Nobody can write to what was left behind.
@@ -13,7 +13,8 @@ from pathlib import Path
 from app.desk.errors import UpdateRunning, UsageProblem
 from app.home import engines, lock
 from app.home.catalog_copy import copying, drop_copy, keep_copy
-from app.home.durable import fault
+from app.home.commits import carry_commits, kept_at
+from app.home.durable import FileSystem, fault
 from app.home.folder import Home
 from ingest.carrying import carry
 from ingest.postgres import claim
@@ -58,10 +59,16 @@ def move_catalog(home: Home, to: str) -> Moved:
         if was == home.identity:
             raise UsageProblem(f"The catalog lies in {place} already.")
         return Moved(str(place), str(place), 0, time.monotonic() - started, was.partition("\n")[0])
-    with lock.hold(home.lock, "moving the catalog"), copying(home):
+    with (
+        lock.hold(home.lock, "moving the catalog"),
+        copying(home),
+        lock.briefly(home.commits_lock, alone=True),
+    ):
         _require_rest(home)
+        commits = kept_at(before, home, FileSystem())
 
         def decide() -> None:
+            carry_commits(commits, kept_at(place, home, FileSystem()))
             # First: what is removed for good from now on would stay in it, and `repair` might take it one day.
             drop_copy(home)
             fault(DECIDED)

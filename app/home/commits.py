@@ -1,25 +1,26 @@
-"""The commit log: small numbered files that say which release is live since when.
+"""The commit log: small numbered records that say which release is live since when.
 
-A commit is written beside the log, made durable, and then linked under its number: the link is the one
-step at which a release becomes live, and fails when the number is taken, so of several writers exactly
-one wins. Numbers only grow; a rollback is a new commit that names an older release.
+They lie in files of the home, or where its catalog lies in a database, in that (`app.home.commit_files`,
+`ingest.commit_rows`). What is written under a number is never written again: that is the one step at which a release
+becomes live, and it fails when the number is taken, so of several writers exactly one wins. Numbers only grow; a
+rollback is a new commit that names an older release.
 """
 
 import hashlib
 import json
-import re
-import uuid
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
-from app.desk.errors import CommitUnconfirmed, ParentMoved, ReleaseDamaged
+from app.desk.errors import CommitUnconfirmed, HomeDamaged, ParentMoved, ReleaseDamaged
 from app.desk.health import SkippedCommit
-from app.home.durable import FileSystem, explaining_full_disk, fault
+from app.home.commit_files import CommitFiles, Unconfirmed
+from app.home.durable import FileSystem
+from app.home.folder import Home
+from ingest.errors import CatalogError, CommitUnknown
 
 REASONS = ("init", "promote", "rollback", "ingest")
-TEMPORARY_PREFIX = ".tmp-"
-_NAME = re.compile(r"([0-9]{8})\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +56,89 @@ def now() -> str:
     return datetime.now(UTC).isoformat("T", "seconds")
 
 
-class CommitLog:
-    """The folder of commits."""
+class Commits(Protocol):
+    """Where commits are kept: bytes under numbers, each of which is written once."""
 
-    def __init__(self, folder: Path, files: FileSystem) -> None:
-        self._folder = folder
-        self._files = files
+    def numbers(self) -> list[int]:
+        """Returns all numbers in use, ascending."""
+        ...
+
+    def read(self, number: int) -> bytes | None:
+        """Returns what was written under a number, or None; an OSError where it cannot be read."""
+        ...
+
+    def put_if_absent(self, number: int, data: bytes) -> bool:
+        """Writes, durably, under a number that nobody has written under; says whether that was so."""
+        ...
+
+
+class CommitPlace:
+    """Says where the commits of a home are kept, whenever it is asked: the catalog may be moved meanwhile."""
+
+    def __init__(self, home: Home, files: FileSystem) -> None:
+        self._home, self._files = home, files
+        self._last: tuple[Path | str, Commits] | None = None
+
+    def now(self) -> Commits:
+        """Returns where they are kept now.
+
+        Raises:
+            CatalogUnreachable: in a database that does not answer.
+        """
+        place = self._home.catalog_place
+        if self._last is None or self._last[0] != place:
+            self._last = place, kept_at(place, self._home, self._files)
+        return self._last[1]
+
+    def for_reading(self) -> Commits:
+        """Returns the same, or where they were kept before as long as that cannot be followed."""
+        try:
+            return self.now()
+        except (CatalogError, HomeDamaged):
+            if self._last is None:
+                raise
+            return self._last[1]
+
+
+def kept_at(place: Path | str, home: Home, files: FileSystem) -> Commits:
+    """Returns where the commits of a home are kept while its catalog lies at a place.
+
+    Raises:
+        CatalogUnreachable: a database does not answer.
+    """
+    if isinstance(place, str):
+        from ingest.commit_rows import CommitRows  # loads what connects to PostgreSQL
+
+        rows = CommitRows(place, owner=home.identity)
+        if rows.are_kept():
+            return rows
+    return CommitFiles(home.commits, files)
+
+
+def carry_commits(old: Commits, new: Commits) -> None:
+    """Writes all commits to another place as well, as they are; some may be there already.
+
+    Raises:
+        HomeDamaged: another one is there under the number of one of them.
+    """
+    for number in old.numbers():
+        data = old.read(number) or b""
+        if not new.put_if_absent(number, data) and new.read(number) != data:
+            raise HomeDamaged(
+                f"Commit {number} is another one there than here; nothing was changed. Where a database was put back "
+                "from a backup, move what lies in the home's `commits/` away, and try again."
+            )
+
+
+class CommitLog:
+    """The commits of a home, read and checked."""
+
+    def __init__(self, kept: CommitPlace) -> None:
+        self._kept = kept
 
     def numbers(self) -> list[int]:
         """All numbers in use, damaged commits included, ascending."""
-        matches = (_NAME.fullmatch(path.name) for path in self._folder.iterdir())
-        return sorted(int(match[1]) for match in matches if match)
+        return self._kept.for_reading().numbers()
 
     def read(self, number: int) -> CommitRecord:
         """Reads one commit.
@@ -74,7 +147,9 @@ class CommitLog:
             ReleaseDamaged: Missing, or not as it was written.
         """
         try:
-            data = self._path(number).read_bytes()
+            data = self._kept.for_reading().read(number)
+            if data is None:
+                raise ReleaseDamaged(f"Commit {number} cannot be read (it is not there).")
             record = _decode(data.partition(b"\n")[0])
         except OSError as error:
             raise ReleaseDamaged(f"Commit {number} cannot be read ({error.strerror}).") from error
@@ -90,38 +165,26 @@ class CommitLog:
         Raises:
             ParentMoved: Somebody else took the number first.
             NoSpace: The disk is full; nothing has changed.
-            CommitUnconfirmed: The commit is live but the disk failed to confirm it.
+            CommitUnconfirmed: The commit is live but the disk failed to confirm it, or a database may have it.
         """
-        temporary = self._folder / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
-        target = self._path(record.number)
-        with explaining_full_disk(self._folder, f"writing commit {record.number}"):
-            fault("commit:write")
-            self._files.write(temporary, _encode(record))
-            fault("commit:fsync-file")
-            self._files.fsync_file(temporary)
-            fault("commit:link")
-            try:
-                self._files.link(temporary, target)
-            except FileExistsError as error:
-                self._files.unlink(temporary)
-                raise ParentMoved(
-                    f"Somebody else wrote commit {record.number} at the same moment. "
-                    "Check again against the release that is live now."
-                ) from error
         try:
-            fault("commit:fsync-commits")
-            self._files.fsync_dir(self._folder)
-            fault("commit:unlink-temporary")
-            self._files.unlink(temporary)
-        except OSError as error:
-            # The link stands: taking it back would reuse a number that a reader may have seen.
+            is_first = self._kept.now().put_if_absent(record.number, _encode(record))
+        except Unconfirmed as error:
+            # Taking it back would reuse a number that a reader may have seen.
             raise CommitUnconfirmed(
                 f"Release {record.release} is live as commit {record.number}, but the disk reported an error "
-                f"({error.strerror}): a power cut may undo it. Check the disk, then promote again."
+                f"({error}): a power cut may undo it. Check the disk, then promote again."
             ) from error
-
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{number:08d}.json"
+        except CommitUnknown as error:
+            raise CommitUnconfirmed(
+                f"Whether release {record.release} is live as commit {record.number} is not known yet. {error} "
+                "`perennial status` says it then."
+            ) from error
+        if not is_first:
+            raise ParentMoved(
+                f"Somebody else wrote commit {record.number} at the same moment. "
+                "Check again against the release that is live now."
+            )
 
 
 def _decode(text: bytes) -> CommitRecord:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from app.desk.errors import ReleaseDamaged
-from app.home.commits import TEMPORARY_PREFIX
+from app.home.commit_files import TEMPORARY_PREFIX
 from app.home.durable import FileSystem, fault
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest

@@ -29,7 +29,7 @@ from app.desk.errors import (
 )
 from app.desk.health import SkippedCommit
 from app.home import garbage, lock, pruned
-from app.home.commits import REASONS, CommitLog, CommitRecord, Debt, now
+from app.home.commits import REASONS, CommitLog, CommitPlace, CommitRecord, Debt, now
 from app.home.damage import Damage, is_passing
 from app.home.durable import FileSystem, explaining_full_disk, fault, folder_bytes
 from app.home.folder import Home
@@ -106,7 +106,7 @@ class ReleaseStore:
     def __init__(self, home: Home, files: FileSystem | None = None) -> None:
         self._home = home
         self._files = files or FileSystem()
-        self._log = CommitLog(home.commits, self._files)
+        self._log = CommitLog(CommitPlace(home, self._files))
         self._versions = Shelf(home.versions, "version", self._files)
         self._generations = Shelf(home.generations, "generation", self._files)
         self._releases = Shelf(home.releases, "release", self._files)

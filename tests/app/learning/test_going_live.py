@@ -39,6 +39,7 @@ def test_going_back_twice_goes_back_further(workspace: Workspace) -> None:
         going_live.rollback(workspace, why="", by="test")
 
 
+@pytest.mark.sqlite  # the commits are files
 def test_a_home_without_an_intact_commit_is_mended_by_promoting(workspace: Workspace) -> None:
     live = going_live.live_release(workspace)[1].id
     for path in workspace.home.commits.iterdir():

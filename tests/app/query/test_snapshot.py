@@ -182,6 +182,7 @@ def test_a_damaged_newer_release_is_not_served(workspace: Workspace, tmp_path: P
     assert len(live.current.generation) == len(before.generation) + 4
 
 
+@pytest.mark.sqlite  # the commits are files
 def test_a_disk_that_fails_for_a_moment_is_no_lasting_problem(workspace: Workspace) -> None:
     live = LiveSnapshot(workspace)
     commits = workspace.home.commits
