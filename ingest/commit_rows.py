@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
 
 from ingest import postgres
-from ingest.errors import CatalogUnreachable, CommitUnknown
-from ingest.postgres_connection import connect
+from ingest.errors import CatalogError, CatalogHeld, CatalogUnreachable, CommitUnknown
+from ingest.postgres import commits
+from ingest.postgres_connection import connect, shown, why
 
-_PUT = sa.text("INSERT INTO commits VALUES (:number, :data) ON CONFLICT DO NOTHING")
+_PUT = sa.text("INSERT INTO catalog_commits VALUES (:number, :data) ON CONFLICT DO NOTHING")
 
 
 class CommitRows:
@@ -21,41 +25,44 @@ class CommitRows:
         self._engine.update_execution_options(**{postgres.OWNER: owner})
         self._closing = weakref.finalize(self, self._engine.dispose)
 
-    def are_kept(self) -> bool:
-        """Whether the database has a place for commits; those of before 2026-11-28 have none.
-
-        Raises:
-            CatalogUnreachable: the database does not answer.
-        """
-        with self._engine.connect() as connection:
-            return postgres.commits.name in postgres.tables_of(connection)
-
     def numbers(self) -> list[int]:
         """Returns all numbers in use, ascending.
 
         Raises:
             CatalogUnreachable: the database does not answer.
+            CatalogError: it has no commits, or lets this user read none.
         """
-        query = sa.select(postgres.commits.c.number).order_by(postgres.commits.c.number)
-        with self._engine.connect() as connection:
-            return list(connection.scalars(query))
+        with self._reading() as connection:
+            return list(connection.scalars(sa.select(commits.c.number).order_by(commits.c.number)))
 
     def read(self, number: int) -> bytes | None:
         """Returns what was written under a number, or None.
 
         Raises:
-            CatalogUnreachable: the database does not answer.
+            CatalogUnreachable, CatalogError: as of `numbers`.
         """
-        query = sa.select(postgres.commits.c.data).where(postgres.commits.c.number == number)
-        with self._engine.connect() as connection:
-            found: bytes | None = connection.scalar(query)
-            return found
+        return self.read_many([number]).get(number)
+
+    def read_many(self, numbers: Collection[int]) -> dict[int, bytes]:
+        """Returns what was written under some numbers.
+
+        Raises:
+            CatalogUnreachable, CatalogError: as of `numbers`.
+        """
+        if not numbers:
+            return {}
+        query = sa.select(commits.c.number, commits.c.data)
+        asked = commits.c.number.between(min(numbers), max(numbers))
+        with self._reading() as connection:
+            found = {number: bytes(data) for number, data in connection.execute(query.where(asked))}
+        wanted = set(numbers)
+        return {number: data for number, data in found.items() if number in wanted}
 
     def put_if_absent(self, number: int, data: bytes) -> bool:
         """Writes under a number that nobody has written under; says whether that was so.
 
         Raises:
-            CommitUnknown: the database stopped to answer at the end; it may have been written.
+            CommitUnknown: the database stopped answering at the end; it may have been written.
             CatalogUnreachable: the database does not answer; nothing was written.
             CatalogHeld, CatalogMoved, CatalogError: nothing was written, as `ingest.engines.writing` says.
         """
@@ -63,14 +70,31 @@ class CommitRows:
         try:
             with postgres.writing(self._engine) as connection:
                 is_sent = True
-                return connection.execute(_PUT, {"number": number, "data": data}).rowcount == 1
-        except CatalogUnreachable as error:
+                return self._put(connection, number, data)
+        except CatalogUnreachable:
             if not is_sent:
                 raise
-            try:
-                found = self.read(number)
-            except CatalogUnreachable as still:
-                raise CommitUnknown(str(still)) from still
-            if found is None:
-                raise error
-            return found == data
+        try:
+            # The database may still be at it: who writes again waits for that.
+            with postgres.writing(self._engine) as connection:
+                return self._put(connection, number, data) or self._is_ours(connection, number, data)
+        except (CatalogUnreachable, CatalogHeld) as error:
+            raise CommitUnknown(str(error)) from error
+
+    @staticmethod
+    def _put(connection: sa.Connection, number: int, data: bytes) -> bool:
+        return connection.execute(_PUT, {"number": number, "data": data}).rowcount == 1
+
+    @staticmethod
+    def _is_ours(connection: sa.Connection, number: int, data: bytes) -> bool:
+        return connection.scalar(sa.select(commits.c.data).where(commits.c.number == number)) == data
+
+    @contextmanager
+    def _reading(self) -> Iterator[sa.Connection]:
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except DBAPIError as error:
+            raise CatalogError(
+                f"The commits in {shown(self._engine)} cannot be read ({why(error.orig)})."
+            ) from error

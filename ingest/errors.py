@@ -20,6 +20,7 @@ IngestError
 │   ├── CatalogMoved       carried to another place meanwhile
 │   ├── CatalogHeld        somebody else writes for longer than is waited
 │   ├── CatalogUnreachable the database that holds it does not answer
+│   │   └── CommitUnknown  and nobody knows yet whether it has a commit
 │   ├── UnknownChunk       (also a KeyError)
 │   └── UnknownJob         (also a KeyError)
 └── StoreError
@@ -154,7 +155,7 @@ class CatalogUnreachable(CatalogError):
 
 
 class CommitUnknown(CatalogUnreachable):
-    """The database stopped to answer when it was to make a commit durable: it may be there."""
+    """The database stopped answering when it was to make a commit durable: it may be there."""
 
 
 class UnknownChunk(CatalogError, KeyError):

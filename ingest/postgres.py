@@ -58,7 +58,7 @@ _totals = sa.Table(
 )
 # Which release is live since when (`app.home.commits`): each row is written once.
 commits = sa.Table(
-    "commits",
+    "catalog_commits",
     _own,
     sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("data", sa.LargeBinary, nullable=False),

@@ -15,7 +15,7 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── ReleasePruned          a release's encoder and index were removed to free room
 ├── ReleaseDamaged         a release, version, generation or commit fails its checksum
 ├── PackageDamaged         a file to import is not what an export wrote
-├── CommitUnconfirmed      a commit is live but the disk failed to confirm it
+├── CommitUnconfirmed      a commit is live but the disk failed to confirm it, or may be live
 ├── NoSpace                the disk has less room than the work needs
 ├── NoMemory               this machine has less memory than the work needs
 ├── UpdateRunning          5: another process holds the updater lock

@@ -258,12 +258,12 @@ class _Writing:
 
     def _pin_once(self) -> None:
         home, held = self.home, Home(self.pinned)
-        commits = kept_at(home.catalog_place, home, FileSystem())
+        commits = kept_at(home.commits_place, home, FileSystem())
         are_files = isinstance(commits, CommitFiles)
         if not are_files:
             held.commits.mkdir()
-            for number in commits.numbers():
-                file_of(held.commits, number).write_bytes(commits.read(number) or b"")
+            for number, data in commits.read_many(commits.numbers()).items():
+                file_of(held.commits, number).write_bytes(data)
         for folder in (
             *[home.commits] * are_files,
             home.releases,

@@ -59,20 +59,17 @@ def move_catalog(home: Home, to: str) -> Moved:
         if was == home.identity:
             raise UsageProblem(f"The catalog lies in {place} already.")
         return Moved(str(place), str(place), 0, time.monotonic() - started, was.partition("\n")[0])
-    with (
-        lock.hold(home.lock, "moving the catalog"),
-        copying(home),
-        lock.briefly(home.commits_lock, alone=True),
-    ):
+    with lock.hold(home.lock, "moving the catalog"), copying(home):
         _require_rest(home)
-        commits = kept_at(before, home, FileSystem())
 
         def decide() -> None:
-            carry_commits(commits, kept_at(place, home, FileSystem()))
-            # First: what is removed for good from now on would stay in it, and `repair` might take it one day.
-            drop_copy(home)
-            fault(DECIDED)
-            engines.write(home.root, None if place == home.catalog else to)
+            here, there = home.commits_place, home.commits if place == home.catalog else place
+            with lock.briefly(home.commits_lock, alone=True):  # nothing goes live meanwhile
+                carry_commits(*(kept_at(one, home, FileSystem()) for one in (here, there)))
+                # First: what is removed for good from now on would stay in it, and `repair` might take it one day.
+                drop_copy(home)
+                fault(DECIDED)
+                engines.write(home.root, None if place == home.catalog else to)
 
         rows = carry(before, place, decide, owner=home.identity)
     keep_copy(home, at_once=True)  # where it lies in the home again

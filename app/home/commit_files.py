@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
@@ -41,6 +42,14 @@ class CommitFiles:
         with suppress(FileNotFoundError):
             return file_of(self._folder, number).read_bytes()
         return None
+
+    def read_many(self, numbers: Collection[int]) -> dict[int, bytes]:
+        """Returns what was written under some numbers, as far as it can be read."""
+        found: dict[int, bytes] = {}
+        for number in numbers:
+            with suppress(OSError):
+                found[number] = file_of(self._folder, number).read_bytes()
+        return found
 
     def put_if_absent(self, number: int, data: bytes) -> bool:
         """Writes, durably, under a number that nobody has written under; says whether that was so.

@@ -8,6 +8,8 @@ rollback is a new commit that names an older release.
 
 import hashlib
 import json
+import logging
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +21,8 @@ from app.home.commit_files import CommitFiles, Unconfirmed
 from app.home.durable import FileSystem
 from app.home.folder import Home
 from ingest.errors import CatalogError, CommitUnknown
+
+logger = logging.getLogger(__name__)
 
 REASONS = ("init", "promote", "rollback", "ingest")
 
@@ -67,13 +71,17 @@ class Commits(Protocol):
         """Returns what was written under a number, or None; an OSError where it cannot be read."""
         ...
 
+    def read_many(self, numbers: Collection[int]) -> dict[int, bytes]:
+        """Returns what was written under some numbers, as far as it can be read."""
+        ...
+
     def put_if_absent(self, number: int, data: bytes) -> bool:
         """Writes, durably, under a number that nobody has written under; says whether that was so."""
         ...
 
 
 class CommitPlace:
-    """Says where the commits of a home are kept, whenever it is asked: the catalog may be moved meanwhile."""
+    """Says where the commits of a home are kept, whenever it is asked: they may be moved meanwhile."""
 
     def __init__(self, home: Home, files: FileSystem) -> None:
         self._home, self._files = home, files
@@ -83,51 +91,60 @@ class CommitPlace:
         """Returns where they are kept now.
 
         Raises:
-            CatalogUnreachable: in a database that does not answer.
+            HomeDamaged: `engines.toml` cannot be read.
         """
-        place = self._home.catalog_place
+        place = self._home.commits_place
         if self._last is None or self._last[0] != place:
             self._last = place, kept_at(place, self._home, self._files)
         return self._last[1]
 
     def for_reading(self) -> Commits:
-        """Returns the same, or where they were kept before as long as that cannot be followed."""
+        """Returns the same, or where they were kept before while a new place cannot be read."""
+        before = self._last
         try:
-            return self.now()
-        except (CatalogError, HomeDamaged):
-            if self._last is None:
+            found = self.now()
+            if before is not None and found is not before[1]:
+                found.numbers()
+            return found
+        except (CatalogError, HomeDamaged) as error:
+            if before is None:
                 raise
-            return self._last[1]
+            logger.warning("commits are read where they were kept before: %s", error)
+            self._last = before
+            return before[1]
 
 
 def kept_at(place: Path | str, home: Home, files: FileSystem) -> Commits:
-    """Returns where the commits of a home are kept while its catalog lies at a place.
+    """Returns the commits of a home that lie in a folder, or in the database at an address."""
+    if isinstance(place, Path):
+        return CommitFiles(place, files)
+    from ingest.commit_rows import CommitRows  # loads what connects to PostgreSQL
 
-    Raises:
-        CatalogUnreachable: a database does not answer.
-    """
-    if isinstance(place, str):
-        from ingest.commit_rows import CommitRows  # loads what connects to PostgreSQL
-
-        rows = CommitRows(place, owner=home.identity)
-        if rows.are_kept():
-            return rows
-    return CommitFiles(home.commits, files)
+    return CommitRows(place, owner=home.identity)
 
 
 def carry_commits(old: Commits, new: Commits) -> None:
-    """Writes all commits to another place as well, as they are; some may be there already.
+    """Writes all commits to another place as well, as they are; some may be there already, and no others.
 
     Raises:
-        HomeDamaged: another one is there under the number of one of them.
+        HomeDamaged: another one is there, and nothing was written; or the disk failed.
     """
-    for number in old.numbers():
-        data = old.read(number) or b""
-        if not new.put_if_absent(number, data) and new.read(number) != data:
-            raise HomeDamaged(
-                f"Commit {number} is another one there than here; nothing was changed. Where a database was put back "
-                "from a backup, move what lies in the home's `commits/` away, and try again."
-            )
+    carried = old.read_many(old.numbers())
+    there = new.read_many(new.numbers())
+    others = [number for number in there if there[number] != carried.get(number)]
+    if others:
+        raise HomeDamaged(
+            f"Commit {min(others)} is another one there than here, or is not here; nothing was changed. Where a "
+            "database was put back from a backup, move what lies in the home's `commits/` away, and try again."
+        )
+    try:
+        for number in sorted(carried.keys() - there.keys()):
+            new.put_if_absent(number, carried[number])
+    except Unconfirmed as error:
+        raise HomeDamaged(
+            f"The disk failed to keep a commit ({error}), so the catalog stays where it was. Check the disk, and "
+            "try again."
+        ) from error
 
 
 class CommitLog:
@@ -148,16 +165,21 @@ class CommitLog:
         """
         try:
             data = self._kept.for_reading().read(number)
-            if data is None:
-                raise ReleaseDamaged(f"Commit {number} cannot be read (it is not there).")
-            record = _decode(data.partition(b"\n")[0])
         except OSError as error:
             raise ReleaseDamaged(f"Commit {number} cannot be read ({error.strerror}).") from error
-        except (ValueError, TypeError, RecursionError) as error:
-            raise ReleaseDamaged(f"Commit {number} is not a commit ({error}).") from error
-        if record.number != number or _encode(record) != data:
-            raise ReleaseDamaged(f"Commit {number} fails its checksum.")
-        return record
+        if data is None:
+            raise ReleaseDamaged(f"Commit {number} cannot be read (it is not there).")
+        return _checked(number, data)
+
+    def read_all(self) -> Iterator[CommitRecord | ReleaseDamaged]:
+        """Yields every commit, the oldest first, or why it cannot be read."""
+        numbers = self.numbers()
+        found = self._kept.for_reading().read_many(numbers)
+        for number in numbers:
+            try:
+                yield _checked(number, found[number]) if number in found else self.read(number)
+            except ReleaseDamaged as error:
+                yield error
 
     def append(self, record: CommitRecord) -> None:
         """Makes a commit durable; when this returns, the release is live whatever happens.
@@ -178,13 +200,23 @@ class CommitLog:
         except CommitUnknown as error:
             raise CommitUnconfirmed(
                 f"Whether release {record.release} is live as commit {record.number} is not known yet. {error} "
-                "`perennial status` says it then."
+                "Once the database answers, `perennial status` says it."
             ) from error
         if not is_first:
             raise ParentMoved(
                 f"Somebody else wrote commit {record.number} at the same moment. "
                 "Check again against the release that is live now."
             )
+
+
+def _checked(number: int, data: bytes) -> CommitRecord:
+    try:
+        record = _decode(data.partition(b"\n")[0])
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ReleaseDamaged(f"Commit {number} is not a commit ({error}).") from error
+    if record.number != number or _encode(record) != data:
+        raise ReleaseDamaged(f"Commit {number} fails its checksum.")
+    return record
 
 
 def _decode(text: bytes) -> CommitRecord:

@@ -1,6 +1,7 @@
 """Where parts of a home lie that are not in its folder: `engines.toml`, which `perennial home move` writes.
 
     catalog = "postgresql://perennial@db.example.org/perennial"
+    commits = "catalog"
 
 It lies in the home and not among the settings of a machine, so that everybody who opens the home finds the same.
 """
@@ -16,7 +17,7 @@ from app.desk.errors import HomeDamaged, UsageProblem
 from app.home.durable import FileSystem, replace_file
 
 FILE = "engines.toml"
-_KNOWN = ("catalog",)
+_KNOWN = ("catalog", "commits")
 _SCHEME = "postgresql:"
 _UNWRITTEN = ("Cc", "Cs")  # categories of Unicode: control characters, halves of characters
 
@@ -27,11 +28,24 @@ def catalog_address(root: Path) -> str | None:
     Raises:
         HomeDamaged: the file cannot be read, or says something that is not known.
     """
+    return _said(root).get("catalog")
+
+
+def are_commits_in_catalog(root: Path) -> bool:
+    """Whether commits lie in the database of the catalog; those of a home that was moved before 2026-11-28 do not.
+
+    Raises:
+        HomeDamaged: the file cannot be read, or says something that is not known.
+    """
+    return "commits" in _said(root)
+
+
+def _said(root: Path) -> dict[str, str]:
     file = root / FILE
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return None
+        return {}
     except (OSError, UnicodeDecodeError) as error:
         raise HomeDamaged(f"{file}, which says where the catalog lies, cannot be read: {error}.") from error
     try:
@@ -52,7 +66,12 @@ def catalog_address(root: Path) -> str | None:
             f"{file} says that the catalog lies in {address!r}; write an address like "
             "postgresql://user@host/database, or leave the line out."
         )
-    return address
+    if said.get("commits", "catalog") != "catalog" or ("commits" in said and address is None):
+        raise HomeDamaged(
+            f"{file} says that the commits lie in {said['commits']!r}; they lie with the catalog "
+            '(`commits = "catalog"`, below its address), or in the home, without a line.'
+        )
+    return said
 
 
 def line_of(catalog: str) -> str:
@@ -73,13 +92,13 @@ def line_of(catalog: str) -> str:
 
 
 def write(root: Path, catalog: str | None) -> None:
-    """Says where the catalog lies from now on; None: in the home's folder.
+    """Says where catalog and commits lie from now on; None: in the home's folder.
 
     Raises:
         UsageProblem: the address cannot be written (see `line_of`).
     """
     if catalog is not None:
-        replace_file(root / FILE, line_of(catalog).encode())
+        replace_file(root / FILE, (line_of(catalog) + 'commits = "catalog"\n').encode())
         return
     (root / FILE).unlink(missing_ok=True)
     FileSystem().fsync_dir(root)

@@ -103,7 +103,7 @@ class Home:
         Raises:
             HomeDamaged: The sentence names what has gone.
         """
-        if self.commits.is_dir() and any(self.commits.iterdir()):
+        if any(folder.is_dir() and any(folder.iterdir()) for folder in (self.commits, self.releases)):
             is_here = self.catalog_place == self.catalog
             for path in (*[self.catalog] * is_here, self.blobs / "data.mdb"):
                 if not path.exists():
@@ -156,6 +156,15 @@ class Home:
             HomeDamaged: `engines.toml` says something that cannot be used.
         """
         return engines.catalog_address(self.root) or self.catalog
+
+    @property
+    def commits_place(self) -> Path | str:
+        """Where the commits lie: in this folder, or in the database at this address.
+
+        Raises:
+            HomeDamaged: `engines.toml` says something that cannot be used.
+        """
+        return self.catalog_place if engines.are_commits_in_catalog(self.root) else self.commits
 
     @property
     def identity(self) -> str:

@@ -211,7 +211,8 @@ class ReleaseStore:
             ReleasePruned: It was pruned.
             ReleaseDamaged: The release, its version or its generation is damaged.
             NoSpace: The disk is full; nothing has changed.
-            CommitUnconfirmed: It is live but the disk failed to confirm it.
+            CommitUnconfirmed: It is live but the disk failed to confirm it, or may be: a database did not say.
+            CatalogUnreachable, CatalogHeld, CatalogMoved: The database that has the commits takes none now.
         """
         if reason not in REASONS:
             raise UsageProblem(f"A commit's reason is one of {', '.join(REASONS)}; {reason!r} is not.")
@@ -295,12 +296,19 @@ class ReleaseStore:
     def history(self) -> list[CommitRecord]:
         """Every readable commit, oldest first; damaged ones are left out and logged."""
         commits = []
-        for number in self._log.numbers():
-            try:
-                commits.append(self._log.read(number))
-            except ReleaseDamaged as error:
-                logger.warning("skipped in the history: %s", error)
+        for one in self._log.read_all():
+            if isinstance(one, CommitRecord):
+                commits.append(one)
+            else:
+                logger.warning("skipped in the history: %s", one)
         return commits
+
+    def has_gone_back(self, number: int, release_id: str) -> bool:
+        """Whether a commit is none of the log any more: the log was put back from a backup."""
+        try:
+            return self._log.read(number).release != release_id
+        except ReleaseDamaged:
+            return number not in self._log.numbers()
 
     def release(self, id_or_prefix: str) -> ReleaseRecord:
         """Finds a release by its id, its number (`r3`) or any unique longer beginning.

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from functools import partial
-from itertools import islice, takewhile
-from operator import ne
+from itertools import islice
 
 import numpy as np
 
@@ -123,8 +121,8 @@ def _newest(
             return _unranked(found)
         before: list[ImageId] = []
         if after:  # copies of what earlier pages have shown are not shown again
-            with closing(_shown(catalog, snapshot, wanted, by_taken)) as ids:
-                before = list(takewhile(partial(ne, found[0]), ids))
+            with closing(_shown(catalog, snapshot, wanted, by_taken, up_to=after)) as ids:
+                before = list(ids)
         passed, together = set(before), before + found
         hits = copies.folded(_unranked(together), catalog.groups(together))
         hits = [hit for hit in hits if hit.id not in passed]
@@ -134,9 +132,14 @@ def _newest(
 
 
 def _shown(
-    catalog: Catalog, snapshot: Snapshot, wanted: Conditions, by_taken: bool, after: ImageId = ""
+    catalog: Catalog,
+    snapshot: Snapshot,
+    wanted: Conditions,
+    by_taken: bool,
+    after: ImageId = "",
+    up_to: ImageId = "",
 ) -> Generator[ImageId]:
-    with closing(catalog.newest(by_taken=by_taken, after=after, **wanted)) as parts:
+    with closing(catalog.newest(by_taken=by_taken, after=after, up_to=up_to, **wanted)) as parts:
         for part in parts:
             yield from snapshot.among(part)
 

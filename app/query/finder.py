@@ -201,17 +201,21 @@ class _Search:
         if allowed is not None:
             allowed[snapshot.generation.positions_of(encoded.items)] = False
             self.available = int(np.count_nonzero(allowed))
-        self._left = self._let_through(after) if after else ""
+        self._after, self._left = "", ""
+        if after and after not in self._own:
+            self._let_through(after)
 
-    def _let_through(self, after: str) -> str:
+    def _let_through(self, after: str) -> None:
         """Lets the last hit of the page before be found where it may not be shown any more: it marks the place."""
         rows = self._snapshot.shown if self._allowed is None else self._allowed
         place = self._snapshot.generation.positions_of([after])
-        if rows is None or place[0] < 0 or rows[place[0]]:
-            return ""
-        self._allowed = rows.copy()
-        self._allowed[place] = True
-        return after
+        if place[0] < 0:
+            return
+        self._after = after
+        if rows is not None and not rows[place[0]]:
+            self._left = after
+            self._allowed = rows.copy()
+            self._allowed[place] = True
 
     def behind(self, place: Place, k: int) -> tuple[list[Hit], int]:
         """Returns hits, and which of them begins the page of a place: up to k, and one if there are more."""
@@ -219,14 +223,24 @@ class _Search:
         count = BEST if by_date else place.offset + k + 1
         while True:
             hits = self.first(count)
-            is_all = by_date or len(hits) < count
+            is_all = by_date or self._asked.mode is not Mode.VECTORS or len(hits) < count
             if by_date:
                 hits = self._newest_first(hits)
-            begin = next((n for n, hit in enumerate(hits, start=1) if hit.id == place.after), None)
-            if place.after and not is_all and (len(hits) <= begin + k if begin else count < FURTHEST):
+            begin = self._passed(hits) if self._after else place.offset
+            if self._after and not is_all and (len(hits) <= begin + k if begin else count < FURTHEST):
                 count *= 2  # pictures that were put back come before it
                 continue
-            return hits, place.offset if begin is None else begin
+            return hits, begin or place.offset
+
+    def _passed(self, hits: Sequence[Hit]) -> int:
+        """Returns how many hits there are up to the last one of the page before; 0 where it is not among them.
+
+        Where a copy of it that was put back is before it by now, it is folded under that.
+        """
+        found = (
+            n for n, hit in enumerate(hits, start=1) if self._after == hit.id or self._after in hit.copies
+        )
+        return next(found, 0)
 
     def _newest_first(self, hits: Sequence[Hit]) -> list[Hit]:
         """Orders hits by when they were taken; those of which nobody knows come last, as they were."""
@@ -307,7 +321,11 @@ class _Search:
 
     def best(self, hits: Sequence[Hit]) -> str:
         """Returns what the best of all hits is worth; "" where nobody can say."""
-        return self._worth(max(hit.score for hit in hits)) if hits else ""
+        return (
+            self._worth(max((hit.score for hit in hits if hit.id != self._left), default=-1.0))
+            if hits
+            else ""
+        )
 
     def _worth(self, score: float) -> str:
         return "" if self._levels is None else self._levels.of(score)

@@ -3,6 +3,7 @@
 A page after the first is answered by the release that answered the first, whatever has gone live since; ranking is the
 same at every depth. It begins behind the last hit of the page before, and so shows nothing twice and leaves nothing out
 where pictures were taken out or put back meanwhile. The cursor holds all that it needs, so the server keeps nothing.
+It is not signed: who forges one with the id of a picture that was taken out learns where that would stand.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ def start_of(question: Question, release: str) -> Place:
         raise BadQuery(
             "This page cursor belongs to another query. Ask the same query again, or leave it out."
         )
-    # What is browsed costs the same at any depth.
+    # What is browsed ends with the last picture alone.
     if question.terms:
         _reachable(place.offset)
     return place

@@ -44,6 +44,7 @@ _TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 _LOADING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
 _REFUSED_SECONDS = 600.0
+_UNSERVED = "A newer release cannot be served"
 
 Vectors = NDArray[np.float32]
 
@@ -263,7 +264,11 @@ class LiveSnapshot:
         """
         with self._refreshing:
             try:
-                commit = self._workspace.releases.current()
+                releases = self._workspace.releases
+                commit = releases.current()
+                if releases.has_gone_back(self.current.commit, self.current.release.id):
+                    logger.warning("commit %d is none any more: the log was put back", self.current.commit)
+                    anew = True
                 # What answers may be damaged on the disk meanwhile; it goes on answering from what is mapped, unless
                 # it was read, and has changed.
                 if commit is None or (
@@ -275,7 +280,9 @@ class LiveSnapshot:
                     return False
                 fresh = self._ready()
             except _LOADING_MAY_FAIL as error:
-                self.problem = f"A newer release cannot be served: {error}"
+                is_unknown = isinstance(error, CatalogError)  # the database that has the commits
+                what = "Whether a newer release is live cannot be looked up" if is_unknown else _UNSERVED
+                self.problem = f"{what}: {error}"
                 logger.warning("%s; still serving %s", self.problem, self.current.release.id)
                 return False
             if fresh.commit == self.current.commit and not anew:

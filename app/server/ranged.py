@@ -8,22 +8,35 @@ from urllib.parse import quote
 
 from fastapi import Response
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+_STREAMS = ("/events", "/data")  # of jobs, and of Gradio's queue
 _ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.IGNORECASE)
 
 
 class HeadersAlone:
-    """Answers HEAD like GET, whose body the server does not send; FastAPI has no such routes by itself."""
+    """Answers HEAD like GET, whose body the server does not send; FastAPI has no such routes by itself.
+
+    Streams are left out, which would run to their end.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on."""
-        # The server knows by its own scope that a body is not sent.
-        is_head = scope["type"] == "http" and scope["method"] == "HEAD"
-        await self.app({**scope, "method": "GET"} if is_head else scope, receive, send)
+        if scope["type"] != "http" or scope["method"] != "HEAD" or scope["path"].endswith(_STREAMS):
+            await self.app(scope, receive, send)
+            return
+        # The server knows by its own scope that a body is not sent. A range is asked for by GET alone.
+        headers = [(name, value) for name, value in scope["headers"] if name != b"range"]
+        asked = {**scope, "method": "GET", "headers": headers}
+
+        async def send_on(message: Message) -> None:
+            scope["route"] = asked.get("route")  # which is counted
+            await send(message)
+
+        await self.app(asked, receive, send_on)
 
 
 class Lasting(Response):

@@ -103,6 +103,8 @@ def test_it_is_not_carried_to_where_it_is_nor_while_a_job_writes(home: Home) -> 
         ("catalog = 'mysql://host/pictures'", "mysql"),
         ("catalog = 7", "7"),
         ("pictures = 's3://bucket'", "'pictures'"),
+        ("commits = 'catalog'", "they lie with the catalog"),
+        ("catalog = 'postgresql://host/pictures'\ncommits = 's3://bucket'", "they lie with the catalog"),
     ],
 )
 def test_what_a_home_says_of_its_engines_is_understood_or_refused(home: Home, text: str, says: str) -> None:

@@ -16,7 +16,7 @@ from app.home.commits import Commits, carry_commits
 from app.home.durable import FileSystem
 from app.home.folder import Home
 from app.home.store import ReleaseStore
-from ingest.errors import CatalogError, CatalogUnreachable
+from ingest.errors import CatalogError
 from ingest.storage import Store
 from tests.app.home.publishing import UnsyncedFileSystem, live_content, promote, publish
 
@@ -74,10 +74,16 @@ def test_they_are_carried_and_another_under_the_same_number_is_refused(opened: O
     assert there.put_if_absent(1, b"1")
     carry_commits(here, there)
     assert [there.read(number) for number in there.numbers()] == [b"1", b"2", b"5"]
-    assert there.put_if_absent(6, b"another")
+    assert there.put_if_absent(7, b"7")
     assert here.put_if_absent(6, b"6")
-    with pytest.raises(HomeDamaged, match="Commit 6 is another one"):
+    with pytest.raises(HomeDamaged, match="Commit 7 is another one there than here, or is not here"):
         carry_commits(here, there)
+    assert here.put_if_absent(7, b"another")
+    with pytest.raises(HomeDamaged, match="Commit 7"):
+        carry_commits(here, there)
+    assert there.numbers() == [1, 2, 5, 7]
+    assert here.read_many([2, 3, 7]) == {2: b"2", 7: b"another"}
+    assert here.read_many([]) == {}
 
 
 def _with_stores(home: Home) -> None:
@@ -158,11 +164,28 @@ def test_where_the_connection_breaks_at_the_end_it_is_looked_whether_it_was_writ
         raise psycopg.OperationalError("connection refused")
 
     monkeypatch.setattr(dialect, "do_commit", break_off)
-    if is_there and comes_back:
+    if comes_back:
         assert store.commit(release, parent=None, reason="init", why="", by="").number == 1
     else:
-        expected = CatalogUnreachable if comes_back else CommitUnconfirmed
-        with pytest.raises(expected, match="is not known yet" if not comes_back else "cannot be reached"):
+        with pytest.raises(CommitUnconfirmed, match="is not known yet"):
             store.commit(release, parent=None, reason="init", why="", by="")
     monkeypatch.setattr(dialect, "connect", connect)
-    assert [one.number for one in store.history()] == [1] * is_there
+    assert [one.number for one in store.history()] == [1] * (is_there or comes_back)
+
+
+@pytest.mark.postgres
+def test_a_database_that_has_no_commits_is_said_and_the_old_files_are_not_taken(
+    home: Home, tmp_path: Path
+) -> None:
+    import psycopg
+
+    from tests.postgres_server import schema_for
+
+    _with_stores(home)
+    promote(home, "english")
+    address = schema_for(tmp_path)
+    move_catalog(home, address)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP TABLE catalog_commits")
+    with pytest.raises(CatalogError, match="The commits in postgresql.*cannot be read"):
+        ReleaseStore(home).current()

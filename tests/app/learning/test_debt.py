@@ -74,7 +74,7 @@ def test_what_passed_owes_nothing(workspace: Workspace) -> None:
     assert debt_of(release, who="anna", why="") == ()
     commit = going_live.promote(workspace, release.id, why="", by="anna")
     assert commit.debt == ()
-    kept = kept_at(workspace.home.catalog_place, workspace.home, FileSystem()).read(commit.number)
+    kept = kept_at(workspace.home.commits_place, workspace.home, FileSystem()).read(commit.number)
     assert kept is not None
     assert b'"debt"' not in kept, "an older program can read it"
 

@@ -183,6 +183,30 @@ def test_a_damaged_newer_release_is_not_served(workspace: Workspace, tmp_path: P
 
 
 @pytest.mark.sqlite  # the commits are files
+def test_where_the_commits_were_put_back_what_is_live_by_them_answers(
+    workspace: Workspace, tmp_path: Path
+) -> None:
+    first = going_live.live_release(workspace)[1].id
+    adding.add_chunk(
+        workspace, sample_chunk(tmp_path / "x.zip", pictures=4, first=3), IntakeOptions(), by="t"
+    )
+    live = LiveSnapshot(workspace)
+    grown, newest = live.current.release.id, max(workspace.home.commits.iterdir())
+    assert grown != first
+    newest.unlink()
+    assert live.refresh() is True
+    assert (live.current.release.id, live.problem) == (first, None)
+    going_live.promote(workspace, grown, why="again", by="test", force=True)
+    assert live.refresh() is True
+    newest.unlink()
+    # Another one gets the number of the commit that answers.
+    workspace.releases.commit(first, parent=live.current.commit - 1, reason="promote", why="", by="test")
+    assert newest.exists()
+    assert live.refresh() is True
+    assert live.current.release.id == first
+
+
+@pytest.mark.sqlite  # the commits are files
 def test_a_disk_that_fails_for_a_moment_is_no_lasting_problem(workspace: Workspace) -> None:
     live = LiveSnapshot(workspace)
     commits = workspace.home.commits

@@ -209,6 +209,8 @@ def test_head_is_answered_like_get_without_the_body(server: Served) -> None:
             assert (head.status_code, head.content) == (asked.status_code, b""), path
             for name in ("content-type", "content-length", "etag"):
                 assert head.headers.get(name) == asked.headers.get(name), (path, name)
+        assert admin.head(f"{image}/original", headers={"Range": "bytes=0-9"}).status_code == 200
+        assert 'method="HEAD"' in admin.get("/metrics").text
 
 
 def test_who_may_only_search_filters_by_nothing_that_tells_of_places(
