@@ -45,6 +45,11 @@ Value = Callable[[Record], float]
 # What is behind others, and why; by row and measure, for the page.
 _OTHER_WORK = "clocks of a machine with other work; the processor time of a query is the figure to go by"
 _LOADED = "the catalog and the settings come beside the graph: SQLAlchemy takes .1 s to load, pydantic and typer .15 s"
+_REFUSED = (
+    "who cannot be answered soon is refused, and asks again here every .2 s; half of the places stay free meanwhile, "
+    "which is more than so few refusals need"
+)
+_ONE_CORE = "rclip is at work on one and a half cores, Perennial on one"
 WHY: dict[tuple[str, str], str] = {
     ("search", "processor time, s"): _LOADED,
     ("search", "clock, s"): _LOADED,
@@ -53,6 +58,9 @@ WHY: dict[tuple[str, str], str] = {
         "peak memory, MB",
     ): "FAISS and the catalog come beside the graph; rclip keeps vectors in SQLite alone",
     ("serve", "processor time until ready, s"): "the web pages are made, too",
+    ("serve", "p99, 64 clients, ms"): _REFUSED,
+    ("take in", "pictures a second"): _ONE_CORE,
+    ("take in", "clock, s"): _ONE_CORE,
     (
         "grow",
         "pictures a second",
