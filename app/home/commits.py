@@ -127,9 +127,15 @@ def carry_commits(old: Commits, new: Commits) -> None:
     """Writes all commits to another place as well, as they are; some may be there already, and no others.
 
     Raises:
-        HomeDamaged: another one is there, and nothing was written; or the disk failed.
+        HomeDamaged: another one is there, or one cannot be read, and nothing was written; or the disk failed.
     """
-    carried = old.read_many(old.numbers())
+    numbers = old.numbers()
+    carried = old.read_many(numbers)
+    unread = set(numbers) - carried.keys()
+    if unread:
+        raise HomeDamaged(
+            f"Commit {min(unread)} cannot be read, so nothing was moved; `perennial doctor` says more."
+        )
     there = new.read_many(new.numbers())
     others = [number for number in there if there[number] != carried.get(number)]
     if others:

@@ -91,6 +91,17 @@ def _with_stores(home: Home) -> None:
     Store.open(home.blobs).close()
 
 
+def test_one_that_cannot_be_read_is_not_left_behind(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+    here, there = (CommitFiles(tmp_path / name, FileSystem()) for name in ("here", "there"))
+    assert here.put_if_absent(1, b"1")
+    (tmp_path / "here" / "00000002.json").mkdir()  # its bytes cannot be read
+    with pytest.raises(HomeDamaged, match="Commit 2 cannot be read, so nothing was moved"):
+        carry_commits(here, there)
+    assert there.numbers() == []
+
+
 @pytest.mark.postgres
 def test_a_home_commits_where_its_catalog_lies_and_its_open_stores_follow(home: Home, tmp_path: Path) -> None:
     from tests.postgres_server import schema_for
