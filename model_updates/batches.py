@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -266,14 +267,29 @@ def pad(encoder: Encoder, sequences: Sequence[Sequence[int]]) -> Tensor:
 def prepared_pictures(
     pairs: Sequence[TrainingPair], encoder: Encoder, load_image: LoadImage
 ) -> Callable[[list[int]], Tensor]:
-    """Returns what gives the prepared pictures of chosen pairs: kept in memory, or decoded anew when they are many."""
-    ids = [pair.image_id for pair in pairs]
-    unique = list(dict.fromkeys(ids))
-    size = encoder.preprocessing.size
-    if len(unique) * 3 * size * size * 4 > PREPARED_BYTES:
+    """Returns what gives the prepared pictures of chosen pairs, (b, 3, size, size) float32.
+
+    They are kept as bytes where the encoder computes, so that a card waits for no copy, or decoded anew in every epoch
+    when they are many.
+    """
+    ids, preprocessing, device = [pair.image_id for pair in pairs], encoder.preprocessing, encoder.device
+    unique, size = list(dict.fromkeys(ids)), preprocessing.size
+    if len(unique) * 3 * size * size > _room(device):
         return lambda positions: encoder.prepare_images([load_image(ids[n]) for n in positions])
-    kept = torch.empty(len(unique), 3, size, size)
+    decoded = torch.empty(len(unique), size, size, 3, dtype=torch.uint8)
     for n, image_id in enumerate(unique):
-        kept[n] = encoder.prepare_images([load_image(image_id)])[0]
-    place = {image_id: n for n, image_id in enumerate(unique)}
-    return lambda positions: kept[[place[ids[n]] for n in positions]]
+        decoded[n] = torch.from_numpy(np.array(preprocessing.resized(load_image(image_id))))
+    kept, place = decoded.to(device), {image_id: n for n, image_id in enumerate(unique)}
+    # Numbers of the device: a division by a number of Python's is a product there, and off by a bit.
+    whole, mean, std = (torch.tensor(x, device=device) for x in (255.0, preprocessing.mean, preprocessing.std))
+
+    def prepared(positions: list[int]) -> Tensor:
+        rows = kept[torch.tensor([place[ids[n]] for n in positions], device=device)]
+        return ((rows.float() / whole - mean) / std).permute(0, 3, 1, 2).contiguous()
+
+    return prepared
+
+
+def _room(device: torch.device) -> int:
+    """Returns how many bytes of pictures a device keeps: on a card no more than a quarter of what is free."""
+    return PREPARED_BYTES if device.type != "cuda" else min(PREPARED_BYTES, torch.cuda.mem_get_info(device)[0] // 4)

@@ -54,11 +54,14 @@ def causal_body_features(model: nn.Module, embedded: Tensor, end_position: Tenso
 def by_length(run: Callable[[Tensor, Tensor], Tensor], tokens: Tensor, ends: Tensor) -> Tensor:
     """Runs texts of like length together, each group as far as its longest text reaches.
 
-    Most of a batch of short texts with one long one is padding, which costs what words cost.
+    Most of a batch of short texts with one long one is padding, which costs what words cost; but not on a card, which
+    takes longer to be told what to run than to run it.
 
     `run` gives (n, dim) features of (n, length) tokens that end at (n,) positions; what follows those must not matter.
     The features come in the order of the texts, equal to one run of all but for float rounding.
     """
+    if tokens.is_cuda:
+        return run(tokens, ends)
     order = ends.argsort(stable=True)
     reach = (ends[order] + 1).tolist()
     count = min(_LENGTH_GROUPS, len(reach) // _GROUPED_FROM)

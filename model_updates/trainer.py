@@ -171,18 +171,18 @@ class _Loop:
             group["lr"] = rate * group["rate_factor"]
         terms = strategy.terms(batch.to(device))
         loss = torch.stack(list(terms.values())).sum()
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise TrainingDiverged(_diverged("loss", value, step, terms, rate))
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        norm = float(torch.nn.utils.clip_grad_norm_(self.trained, self.schedule.clip_norm))
-        if not math.isfinite(norm):
-            raise TrainingDiverged(_diverged("gradient", norm, step, terms, rate))
+        norm = torch.nn.utils.clip_grad_norm_(self.trained, self.schedule.clip_norm)
+        # All at once: a card waits each time that a number of its own is read.
+        *each, value, size = torch.stack([*terms.values(), loss, norm.to(loss.device)]).tolist()
+        for what, number in (("loss", value), ("gradient", size)):
+            if not math.isfinite(number):
+                raise TrainingDiverged(_diverged(what, number, step, terms, rate))
         strategy.after_backward(rate)
         self.optimizer.step()
         strategy.after_step()
-        return {name: float(value.detach()) for name, value in terms.items()}
+        return dict(zip(terms, each, strict=True))
 
     def _remember(self, epoch: int, terms: dict[str, float], new: Score | None, known: Score | None) -> None:
         done = self.progressed

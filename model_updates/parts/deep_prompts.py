@@ -50,7 +50,7 @@ class DeepTextPrompts(Insert):
 
     def draw(self, generator: torch.Generator) -> None:
         """Fills the prompts Xavier-uniformly."""
-        nn.init.xavier_uniform_(self.prompts, generator=generator)
+        _draw_into(self.prompts, generator)
 
     def around_text(self, model: nn.Module, run: RunTexts, embedded: Tensor, ends: Tensor) -> Tensor:
         """Runs the body with the prompts behind the start token."""
@@ -92,7 +92,7 @@ class DeepImagePrompts(Insert):
 
     def draw(self, generator: torch.Generator) -> None:
         """Fills the map's weight Xavier-uniformly; its bias is zero."""
-        nn.init.xavier_uniform_(self.map.weight, generator=generator)
+        _draw_into(self.map.weight, generator)
         nn.init.zeros_(self.map.bias)
 
     def follow(self, source: DeepTextPrompts) -> None:
@@ -118,6 +118,14 @@ class DeepImagePrompts(Insert):
         blocks = require_image_blocks(model)
         with _appended(blocks[0], first), _replaced(blocks, further, _at_the_end):
             return run(pixels)
+
+
+def _draw_into(parameter: nn.Parameter, generator: torch.Generator) -> None:
+    """Fills a parameter Xavier-uniformly with what is drawn on the CPU, so that a seed means the same everywhere."""
+    drawn = torch.empty(parameter.shape)
+    nn.init.xavier_uniform_(drawn, generator=generator)
+    with torch.no_grad():
+        parameter.copy_(drawn)
 
 
 def _require_depth(config: Mapping[str, Any], layers: int) -> None:

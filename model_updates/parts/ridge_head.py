@@ -109,7 +109,7 @@ class RidgeHead(Insert):
             count = max(1.0, float(own.count))
             white.copy_(whitening(own, LEAST + LEAST_FROM_FEW / count))
             self.seen[n] = min(MOST_SEEN, SEEN + SEEN_BY_FEW / count)
-            fit = own.mapped(white.double()).solved(STRENGTH + BY_PAIR * count)
+            fit = own.mapped(white.double().cpu()).solved(STRENGTH + BY_PAIR * count)
             self._each(self.weight)[n].copy_(fit.weight)
             self._each(self.bias)[n].copy_(fit.bias)
             self._each(self.centre)[n].copy_(own.targets / count)

@@ -71,7 +71,7 @@ class CpeClip(FrozenTowers):
         kept = {insert.kind: insert for insert in encoder.inserts}
         image, text = kept.get(DeepImagePrompts.kind), kept.get(DeepTextPrompts.kind)
         if not (isinstance(image, DeepImagePrompts) and isinstance(text, DeepTextPrompts)):
-            generator = torch.Generator(device=encoder.device).manual_seed(context.seed)
+            generator = torch.Generator().manual_seed(context.seed)
             image, text = self.built(encoder.model)
             text.draw(generator)
             image.draw(generator)
