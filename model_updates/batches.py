@@ -281,7 +281,9 @@ def prepared_pictures(
         decoded[n] = torch.from_numpy(np.array(preprocessing.resized(load_image(image_id))))
     kept, place = decoded.to(device), {image_id: n for n, image_id in enumerate(unique)}
     # Numbers of the device: a division by a number of Python's is a product there, and off by a bit.
-    whole, mean, std = (torch.tensor(x, device=device) for x in (255.0, preprocessing.mean, preprocessing.std))
+    whole, mean, std = (
+        torch.tensor(x, device=device) for x in (255.0, preprocessing.mean, preprocessing.std)
+    )
 
     def prepared(positions: list[int]) -> Tensor:
         rows = kept[torch.tensor([place[ids[n]] for n in positions], device=device)]
@@ -292,4 +294,8 @@ def prepared_pictures(
 
 def _room(device: torch.device) -> int:
     """Returns how many bytes of pictures a device keeps: on a card no more than a quarter of what is free."""
-    return PREPARED_BYTES if device.type != "cuda" else min(PREPARED_BYTES, torch.cuda.mem_get_info(device)[0] // 4)
+    return (
+        PREPARED_BYTES
+        if device.type != "cuda"
+        else min(PREPARED_BYTES, torch.cuda.mem_get_info(device)[0] // 4)
+    )

@@ -120,7 +120,7 @@ class DeepImagePrompts(Insert):
             return run(pixels)
 
 
-def _draw_into(parameter: nn.Parameter, generator: torch.Generator) -> None:
+def _draw_into(parameter: Tensor, generator: torch.Generator) -> None:
     """Fills a parameter Xavier-uniformly with what is drawn on the CPU, so that a seed means the same everywhere."""
     drawn = torch.empty(parameter.shape)
     nn.init.xavier_uniform_(drawn, generator=generator)
