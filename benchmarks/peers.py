@@ -45,10 +45,7 @@ Value = Callable[[Record], float]
 # What is behind others, and why; by row and measure, for the page.
 _OTHER_WORK = "clocks of a machine with other work; the processor time of a query is the figure to go by"
 _LOADED = "the catalog and the settings come beside the graph: SQLAlchemy takes .1 s to load, pydantic and typer .15 s"
-_REFUSED = (
-    "who cannot be answered soon is refused, and asks again here every .2 s; half of the places stay free meanwhile, "
-    "which is more than so few refusals need"
-)
+_REFUSED = "who cannot be answered soon is refused, and asks again here every .2 s"
 _ONE_CORE = "rclip is at work on one and a half cores, Perennial on one"
 WHY: dict[tuple[str, str], str] = {
     ("search", "processor time, s"): _LOADED,

@@ -1,9 +1,10 @@
 """Places for work: a few do it at once, some wait; a rush is refused instead of slowing everybody down.
 
 A queue that empties is a burst, and waiting it out costs nobody much. Where many are refused for longer, as many come
-as go, and whoever stands in the queue waits for nothing. From then on hardly anybody at the door waits, and half of the
-places are left free, whose share of the processor goes to the refusals, so that what is answered is answered nearly as
-soon as ever (Nichols and Jacobson, "Controlling Queue Delay", 2012), until all places together could do what comes.
+as go, and whoever stands in the queue waits for nothing. From then on hardly anybody at the door waits (Nichols and
+Jacobson, "Controlling Queue Delay", 2012), until all places together could do what comes. Where the loop, which refuses
+them, takes much of a processor for it, half of the places are left free for that, so that what is answered is answered
+nearly as soon as ever.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _SHORTEST_PATIENCE = 0.002
 # that they were more than all places could do.
 _OVERLOAD, _FADES_SECONDS, _OVERLOAD_SECONDS = 0.1, 1.0, 0.25
 _SHARE_OF_LAST = 0.1
+_DEAR = 0.25  # of a processor: what the loop takes when refusals slow down what is answered
 
 _HELD: ContextVar[Places | None] = ContextVar("held", default=None)
 
@@ -55,6 +57,8 @@ class Places:
         self._takes = 0.0  # what the work takes, in seconds: an average of the last
         self._counted = 0.0  # when the next two were brought up to date; they fade
         self._came = self._refused = 0.0
+        self._loop_took = 0.0  # seconds of the processor, of the last second or so; fades as well
+        self._loop_clock = math.inf
         self._overrun_since = 0.0
         self._lock = threading.Lock()
 
@@ -84,6 +88,7 @@ class Places:
         """Whether nobody else may wait; who comes then is counted as refused."""
         with self._lock:
             self._fade()
+            self._look_at_the_loop()
             if self._free > self._kept_free() or len(self._queue) < self._may_wait():
                 return False
             self._came += 1
@@ -100,6 +105,9 @@ class Places:
             TooBusy: too many wait already, or none became free in time.
             Gone: whoever asks has left.
         """
+        with self._lock:
+            self._fade()
+            self._look_at_the_loop()
         waiter = self._ask()
         if waiter.done():
             return HeldPlace(self)
@@ -152,6 +160,12 @@ class Places:
         now = time.monotonic()
         kept = math.exp((self._counted - now) / _FADES_SECONDS)
         self._counted, self._came, self._refused = now, self._came * kept, self._refused * kept
+        self._loop_took *= kept
+
+    def _look_at_the_loop(self) -> None:
+        now = time.thread_time()
+        self._loop_took += max(0.0, now - self._loop_clock)
+        self._loop_clock = now
 
     def _is_overrun(self) -> bool:
         """Whether many are refused and more come than the places could do; half of the places refuse many for ever."""
@@ -165,7 +179,8 @@ class Places:
         return 1 if self._is_overload() else self._most_waiting
 
     def _kept_free(self) -> int:
-        return self._at_once // 2 if self._is_overload() else 0
+        is_dear = self._loop_took > _DEAR * _FADES_SECONDS
+        return self._at_once // 2 if is_dear and self._is_overload() else 0
 
     def _patience(self) -> float:
         if not self._is_overload():
