@@ -131,6 +131,9 @@ class Encoder(SearchEncoder):
 
     def to(self, device: torch.device | str) -> Encoder:
         """Moves the model and returns this encoder."""
+        if torch.device(device).type == "cuda":
+            # Else a card convolves with ten bits, also where it measures and fills the cache of features.
+            torch.backends.cudnn.allow_tf32 = False
         self.model.to(device)
         for insert in self.inserts:
             insert.to(device)
@@ -212,7 +215,7 @@ class Encoder(SearchEncoder):
         return by_route(self.inserts, "image", route, run, prepared.to(self.device))
 
     def project(self, trunk: Tensor, route: Route = BASE) -> Tensor:
-        """Maps trunk features (n, trunk_dim) to raw (n, dim) features; no picture is needed again."""
+        """Maps trunk features (n, trunk_dim) to raw (n, dim) features, float32; no picture is needed again."""
 
         def run(inserts: list[Insert], rows: Tensor) -> Tensor:
             forward = partial(image_head, self.model)
@@ -220,7 +223,7 @@ class Encoder(SearchEncoder):
                 forward = partial(insert.around_head, forward)
             return forward(rows)
 
-        return by_route(self.inserts, "image", route, run, trunk.to(self.device))
+        return by_route(self.inserts, "image", route, run, trunk.to(self.device, torch.float32))
 
     @cached_property
     def apart(self) -> NDArray[np.float32] | None:

@@ -52,7 +52,7 @@ def environment(device: str) -> dict[str, str]:
         "processor": _processor(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "threads": str(torch.get_num_threads()),
-        "device": device,
+        "device": device if device == "cpu" else f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}",
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in LIBRARIES},
     }

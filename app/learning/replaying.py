@@ -1,7 +1,8 @@
 """Training what a release brought once more, from what is recorded of it, and comparing it with what the release holds.
 
-The same machine, threads and libraries give the same bits. Elsewhere the comparison says what differs, and what else
-was recorded of the machine. The index is not made again: which vectors a generation has follows from the encoder.
+The same machine, threads and libraries give the same bits, where no card trains. Elsewhere the comparison says what
+differs, and what else was recorded of the machine. The index is not made again: which vectors a generation has follows
+from the encoder.
 """
 
 import tempfile

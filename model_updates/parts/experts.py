@@ -236,7 +236,7 @@ def _with_norms(blocks: list[nn.Module]) -> list[nn.Module]:
     if not all(isinstance(getattr(block, "ln_2", None), nn.Module) for block in blocks):
         raise BadStrategyOption(
             f"experts read the stream before a block's second norm, and {type(blocks[0]).__name__} has none that we "
-            "know; use finetune or ewc"
+            "know; use evergreen"
         )
     return blocks
 

@@ -95,9 +95,9 @@ def low_rank_pairs(
     """Returns A (rank, in), Kaiming-uniform, and B (out, rank), zero, for each (out, in): B A changes nothing yet."""
     down, up = nn.ParameterList(), nn.ParameterList()
     for outputs, inputs in shapes:
-        drawn = torch.empty(rank, inputs, device=device)
+        drawn = torch.empty(rank, inputs)  # on the CPU, so that a seed means the same on a card
         nn.init.kaiming_uniform_(drawn, a=math.sqrt(5))
-        down.append(nn.Parameter(drawn))
+        down.append(nn.Parameter(drawn.to(device)))
         up.append(nn.Parameter(torch.zeros(outputs, rank, device=device)))
     return down, up
 

@@ -85,7 +85,7 @@ class ImagePrompts(PromptPool):
         if not hasattr(tower, "class_embedding") or not hasattr(tower, "transformer"):
             raise BadStrategyOption(
                 f"prompts go into transformer towers, and {type(tower).__name__} is none that we know; "
-                "use finetune or ewc"
+                "use evergreen"
             )
         dim = int(tower.proj.shape[1]) if tower.proj is not None else len(tower.class_embedding)
         return cls(owner, config, dim, len(tower.class_embedding)).to(tower.class_embedding.device)
@@ -116,7 +116,7 @@ class TextPrompts(PromptPool):
         positions = getattr(parts, "positional_embedding", None)
         if table is None or not isinstance(projection, Tensor) or not isinstance(positions, Tensor):
             raise BadStrategyOption(
-                "prompts need open_clip's own text tower; this encoder has another. Use finetune or ewc"
+                "prompts need open_clip's own text tower; this encoder has another. Use evergreen"
             )
         pool = cls(owner, config, int(projection.shape[1]), int(table.shape[1]))
         if pool.added > len(positions) - 3:

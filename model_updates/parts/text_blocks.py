@@ -180,11 +180,11 @@ def require_image_blocks(model: nn.Module) -> list[nn.Module]:
     if not blocks or not known or not hasattr(tower, "class_embedding"):
         raise BadStrategyOption(
             f"modules go into the blocks of a vision transformer, and {type(tower).__name__} is none that we know; "
-            "use finetune or ewc"
+            "use evergreen"
         )
     if getattr(tower, "attn_pool", None) is not None or getattr(tower, "pool_type", "tok") != "tok":
         raise BadStrategyOption(
             f"modules are read through the class token, and this {type(tower).__name__} pools all tokens; "
-            "use finetune or ewc"
+            "use evergreen"
         )
     return blocks

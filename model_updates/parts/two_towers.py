@@ -13,8 +13,10 @@ from torch.nn.functional import log_softmax, normalize
 
 from model_updates.checked import BatchSize, Checked, Count, NotNegative
 from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
 from model_updates.losses import LARGEST_LOG_SCALE, multi_positive_info_nce
 from model_updates.pair_sets import Batch
+from model_updates.prospect import Prospect
 from model_updates.strategy import ParameterGroup, Schedule, Strategy, UpdateContext
 from model_updates.towers import is_small
 
@@ -88,8 +90,17 @@ class TwoTowers(Strategy):
     options: TwoTowerOptions
     _encoder: Encoder
 
+    def fits(self, prospect: Prospect) -> str | None:
+        """Refuses an encoder that compares pictures with texts of two spaces."""
+        return two_spaces(self.name, prospect.encoder)
+
     def before_update(self, context: UpdateContext) -> None:
-        """Lets every parameter of the model train; inserts of routes stay as they are."""
+        """Lets every parameter of the model train; inserts of routes stay as they are.
+
+        Raises:
+            BadStrategyOption: the encoder compares pictures with texts of two spaces.
+        """
+        require_one_space(self.name, context.encoder)
         self._encoder = context.encoder
         context.encoder.model.requires_grad_(True)
         super().before_update(context)
@@ -118,6 +129,27 @@ class TwoTowers(Strategy):
     def after_step(self) -> None:
         clamp_scale(self._encoder)
         super().after_step()
+
+
+def two_spaces(strategy: str, encoder: Encoder) -> str | None:
+    """Says that texts lie in two spaces, one of which no training reaches, and what to do; None where they do not."""
+    if encoder.second is None:
+        return None
+    return (
+        f"{strategy} trains one text tower beside the image tower, and {encoder.architecture} reads texts by two. Use "
+        "evergreen, language-tables for a language, or ridge-heads for pictures"
+    )
+
+
+def require_one_space(strategy: str, encoder: Encoder) -> None:
+    """Refuses what `two_spaces` says.
+
+    Raises:
+        BadStrategyOption: texts lie in two spaces.
+    """
+    reason = two_spaces(strategy, encoder)
+    if reason is not None:
+        raise BadStrategyOption(reason)
 
 
 def groups_of(encoder: Encoder) -> list[ParameterGroup]:

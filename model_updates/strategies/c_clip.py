@@ -42,7 +42,7 @@ from model_updates.losses import LARGEST_LOG_SCALE, ckc, multi_positive_info_nce
 from model_updates.pair_sets import Batch
 from model_updates.parts import lora
 from model_updates.parts.merging import keep_share
-from model_updates.parts.two_towers import RunOptions
+from model_updates.parts.two_towers import RunOptions, require_one_space, two_spaces
 from model_updates.prospect import Prospect
 from model_updates.strategy import (
     BOTH_TOWERS,
@@ -122,9 +122,9 @@ class CClip(Strategy):
         self._projector: nn.Module | None = None
 
     def fits(self, prospect: Prospect) -> str | None:
-        """Refuses a tower without transformer blocks to put adapters in."""
+        """Refuses a tower without transformer blocks to put adapters in; without them, two text spaces."""
         if not self.options.adapters:
-            return None
+            return two_spaces(self.name, prospect.encoder)
         model = prospect.encoder.model
         towers = [image_tower(model)]
         if self._wants_text(prospect.learned_languages):
@@ -135,6 +135,7 @@ class CClip(Strategy):
     def before_update(self, context: UpdateContext) -> None:
         """Keeps the old weights, inserts adapters and makes a fresh projector."""
         encoder, options = context.encoder, self.options
+        require_one_space(self.name, encoder)
         if self._wants_text(context.learned_languages):
             self.touches = BOTH_TOWERS
         self._encoder = encoder

@@ -103,8 +103,8 @@ class Ctp(TwoTowers):
         self._fusion: FusionTeaching | None = None
 
     def fits(self, prospect: Prospect) -> str | None:
-        """Refuses towers whose tokens a fusion encoder cannot read, where one is asked for."""
-        return no_tokens(prospect.encoder) if self.options.fusion else None
+        """Refuses two text spaces, and towers whose tokens a fusion encoder cannot read, where one is asked for."""
+        return super().fits(prospect) or (no_tokens(prospect.encoder) if self.options.fusion else None)
 
     def before_update(self, context: UpdateContext) -> None:
         """Fixes the temperature, starts the slow model, takes up the queue, and puts a fusion encoder in."""

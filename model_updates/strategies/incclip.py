@@ -103,10 +103,10 @@ class Incclip(TwoTowers):
         self._maker: PseudoTextMaker | None = None
 
     def fits(self, prospect: Prospect) -> str | None:
-        """Refuses an encoder that takes no embeddings, while negatives are wanted."""
+        """Refuses two text spaces, and an encoder that takes no embeddings, while negatives are wanted."""
         reason = cannot_embed(prospect.encoder) if self.options.negatives else None
         if reason is None:
-            return None
+            return super().fits(prospect)
         return f"{reason}, of which {self.name} makes its negative texts. Use negatives=no to leave them out"
 
     def before_update(self, context: UpdateContext) -> None:

@@ -10,10 +10,13 @@ import torch
 from torch import nn
 
 from model_updates.encoder import Encoder
+from model_updates.errors import BadStrategyOption
+from model_updates.parts.two_towers import TwoTowers
 from model_updates.prospect import Prospect, listed
 from model_updates.segmenters import open_segmenter
 from model_updates.strategies import STRATEGIES
 from model_updates.vocabulary import Vocabulary
+from tests.model_updates.photographs import photo_encoder
 from tests.model_updates.tiny import (
     CONTEXT_LENGTH,
     DOMAIN,
@@ -63,6 +66,23 @@ def test_every_strategy_fits_a_new_language_with_pictures_and_looks_only(name: s
     reason = make_strategy(name).fits(facts)
     assert reason is None or (reason and not reason.endswith("."))
     assert_same_state(facts.encoder.model.state_dict(), before)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name, kind in STRATEGIES.items() if issubclass(getattr(kind, "host_kind", kind), TwoTowers)],
+)
+def test_both_towers_are_not_trained_where_texts_lie_in_two_spaces(name: str) -> None:
+    said = str(make_strategy(name).fits(prospect("de", encoder=photo_encoder())))
+    assert said.startswith(f"{name} trains one text tower")
+    assert "Use evergreen" in said
+    assert make_strategy(name).fits(prospect("de")) is None
+
+
+def test_an_update_of_both_towers_is_refused_before_anything_is_trained() -> None:
+    for strategy in (make_strategy("finetune"), make_strategy("c-clip", adapters=False)):
+        with pytest.raises(BadStrategyOption, match="perennial-photo reads texts by two"):
+            teach(photo_encoder().copy(), strategy)
 
 
 @pytest.mark.parametrize("name", TEACHERS)

@@ -48,6 +48,17 @@ def vectors(encoder: Encoder) -> np.ndarray[tuple[int, ...], np.dtype[np.float32
 
 
 @both
+def test_what_a_card_sees_in_half_precision_meets_the_head_in_full(name: str) -> None:
+    encoder, _ = taught(name, new_pairs())
+    trunk = torch.randn(3, encoder.trunk_dim)
+
+    found = encoder.project(trunk.bfloat16())
+
+    assert found.dtype == torch.float32
+    assert torch.allclose(found, encoder.project(trunk), rtol=0.05, atol=0.05)
+
+
+@both
 def test_neither_the_order_of_chunks_nor_how_they_are_cut_matters(name: str) -> None:
     first, second, third = new_pairs()[:3], new_pairs()[3:5], new_pairs()[5:]
 

@@ -8,6 +8,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -55,6 +56,7 @@ from tests.model_updates.tiny import (
     TEXT_ONLY,
     assert_same_state,
     context_for,
+    draw,
     make_strategy,
     teach,
     tiny_encoder,
@@ -400,3 +402,14 @@ def test_a_bf16_update_on_cuda_lands_near_the_cpu_result(name: str, tmp_path: Pa
     texts = [pair.text for pair in toy_pairs()]
     cosines = (cpu.encode_texts(texts, "de") * cuda.to("cpu").encode_texts(texts, "de")).sum(axis=1)
     assert float(cosines.min()) > 0.95
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("then", ["finetune", "cpe-clip", "domain-adapters", "evergreen"])
+@pytest.mark.parametrize("first", ["acil", "ridge-heads"])
+def test_on_cuda_a_tower_learns_behind_a_head_that_was_solved(first: str, then: str) -> None:
+    encoder = tiny_encoder().to("cuda")
+    for name in (first, then):
+        teach(encoder, make_strategy(name))
+    pictures = [draw(pair.image_id) for pair in toy_pairs()]
+    assert np.isfinite(encoder.to("cpu").encode_images(pictures, toy_pairs()[0].domain)).all()
