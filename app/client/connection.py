@@ -109,6 +109,11 @@ class Connection:
     def _reaching(self) -> Iterator[None]:
         try:
             yield
+        except UnicodeEncodeError as error:
+            raise UsageProblem(
+                f"{error.object[:80]!r} is no text that can be sent to a server. Write it in UTF-8, also where it is "
+                "the name of a file."
+            ) from error
         except httpx.HTTPError as error:
             raise ServerAway(
                 f"No answer from {self.url} ({error or type(error).__name__}). "

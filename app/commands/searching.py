@@ -276,6 +276,11 @@ def _changed(compared: ManyCompared, most: int) -> Shown:
         "changed": [one.change for one in changed],
         "refused": [{"query": one.query, "error": one.error} for one in refused],
     }
+    if not compared.queries:
+        return document, (
+            "There is nothing to ask: no canary, and no held-out caption of a chunk that was taught. Name queries with "
+            "--queries FILE."
+        )
     said = [f"{compared.queries} queries were asked."]
     if compared.overlap is not None:
         said.append(f"On average {100 * compared.overlap:.0f} % of the pictures are the same.")

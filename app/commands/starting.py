@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = 3
 """After which a page that says so asks again."""
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _LOOK_SECONDS = 0.1  # how soon the answers of a starting server end once it is ready
 _ANYWHERE = frozenset({"", "0.0.0.0", "::"})
 _PAGE = """<!doctype html>
@@ -48,7 +49,11 @@ class StartingServer:
         """Loads the server and serves until it is stopped."""
         from app.web import serve
 
-        serve(self._settings, self._passwords, self._listener, self._ready)
+        try:
+            serve(self._settings, self._passwords, self._listener, self._ready)
+        except KeyboardInterrupt:
+            typer.echo("The server has ended. What is live stays live.")
+            raise typer.Exit(_INTERRUPTED) from None
 
     def begin(self) -> None:
         """Answers from now on, and says where."""

@@ -6,6 +6,7 @@ An update's job holds its `UpdateRequest`, and beside it the forecast of what it
 from __future__ import annotations
 
 import logging
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from app.desk.chunks import Decided, Withdrawn
 from app.desk.errors import AppError
 from app.desk.jobs import UpdateRequest
+from app.desk.releases import SUFFIX
 from app.home.commits import CommitRecord
 from app.home.folder import Home
 from app.home.settings import Settings
@@ -27,6 +29,7 @@ from model_updates.errors import ModelUpdateError
 
 logger = logging.getLogger(__name__)
 
+_HARMLESS = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,80}}{re.escape(SUFFIX)}")
 FOLLOWED = IntakeOptions(follow=True)
 """How a watched folder is read."""
 
@@ -112,11 +115,12 @@ def import_job(settings: Settings, received: Path, *, name: str, sha256: str | N
     The package is on the home's disk and the job's from now on, which removes it. Without `sha256`, its checksum as
     its sender told it, it is trusted to be what it says.
     """
-    arguments = {"source": received.name, "name": name, "sha256": sha256, "by": by}
-    job = worker.submit(settings, "import", arguments)
+    # What is said of it names the file; no name that a stranger chose touches the disk, but for letters as these.
+    called = name if _HARMLESS.fullmatch(name) else received.name
+    job = worker.submit(settings, "import", {"source": called, "name": name, "sha256": sha256, "by": by})
     folder = Home.open(settings.home).staging / job.id
     folder.mkdir(exist_ok=True)
-    received.rename(folder / received.name)
+    received.rename(folder / called)
     return job
 
 

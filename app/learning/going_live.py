@@ -83,7 +83,8 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
         if release is None:
             raise NothingBefore(
                 phrase(
-                    "Nothing that was live before {release} is kept; there is nothing to go back to.",
+                    "No release of another encoder that was live before {release} is kept; there is nothing to go "
+                    "back to. Name the release to change to one of the same encoder.",
                     release=live.release,
                 )
             )

@@ -5,6 +5,7 @@ from itertools import islice
 
 from app.desk.jobs import Taken, forecast_of
 from app.desk.verdicts import Gate, Judged
+from app.home.foreign import ORIGIN
 from app.home.store import ReleaseRecord, ReleaseStore
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
@@ -22,6 +23,9 @@ def judged_release(releases: ReleaseStore, name: str) -> Judged:
     asked = releases.release(name)
     judged = _judged(releases, asked)
     gate = judged.manifest.gate
+    if not gate and ORIGIN in judged.manifest.files:
+        said = phrase("{release} came from another home; it went through no gate here.", release=asked.id)
+        return Judged(asked.id, said, release=judged.id)
     if not gate:
         said = phrase("{release} went through no gate: nothing was learned.", release=asked.id)
         return Judged(asked.id, said, release=judged.id)

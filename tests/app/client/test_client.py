@@ -33,6 +33,11 @@ from tests.app.server.served import Served, make_home, sample_upload, served
 ROOT = Path(__file__).parents[3]
 
 
+def test_what_is_no_text_is_refused_before_anything_is_sent() -> None:
+    with connect("http://127.0.0.1:9") as client, pytest.raises(UsageProblem, match="Write it in UTF-8"):
+        client.search(SearchRequest(text="red \udcff boat"))
+
+
 @pytest.fixture
 def client(server: Served) -> Iterator[Desk]:
     with connect(server.url) as client:

@@ -38,6 +38,12 @@ def test_changes_shows_what_changed_most_of_known_queries(home: Path) -> None:
     assert "On average" in run(home, "changes", "r1", "r2").stdout
 
 
+def test_changes_of_a_home_without_queries_says_how_to_name_some(tmp_path: Path) -> None:
+    said = run(make_home(tmp_path).home, "changes", "r1", "r2").stdout
+    assert "There is nothing to ask" in said
+    assert "--queries FILE" in said
+
+
 def test_changes_asks_the_queries_of_a_file_and_says_which_were_refused(home: Path, tmp_path: Path) -> None:
     queries = tmp_path / "queries.txt"
     queries.write_text("\ufeffa red boat\n\nein rotes Boot\n" + "x" * 600 + "\n", encoding="utf-8")

@@ -90,5 +90,8 @@ def test_a_server_says_where_it_is_at_once_and_answers_when_it_is_ready(template
             assert f"pages on {url}/" in server.stdout.readline()
             answer = httpx.get(f"{url}/readyz", timeout=60)
             assert (answer.status_code, json.loads(answer.text)["status"]) == (200, "ready")
+            server.send_signal(signal.SIGINT)
+            assert "The server has ended" in server.stdout.readline()
+            assert server.wait(60) == 130
         finally:  # else it would be waited for, for ever
             server.send_signal(signal.SIGINT)

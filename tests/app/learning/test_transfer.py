@@ -17,6 +17,7 @@ from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, going_live
 from app.learning.gallery import embed_gallery
+from app.learning.judged import judged_release
 from app.learning.transfer import begin_with, export_release, import_release
 from app.query.finder import Finder
 from app.query.question import Question
@@ -73,6 +74,7 @@ def test_a_release_goes_to_another_home_and_searches_its_pictures(
         came = import_release(workspace, sent.path, sha256=sent.sha256)
         assert going_live.live_release(workspace)[1].id == live
         assert came.images_embedded == 0  # only its text tower differs from the live one's
+        assert "came from another home" in judged_release(workspace.releases, came.release).sentence
         generation = workspace.open_generation(workspace.releases.release(came.release).generation)
         assert list(generation.ids) == workspace.catalog.gallery_ids()
         record = workspace.releases.verify_release(came.release)

@@ -44,6 +44,19 @@ def test_a_release_travels_from_one_server_to_another(tmp_path: Path, other: Set
         assert not list(other.home.glob("staging/*/*.perennial"))
 
 
+def test_what_is_said_of_a_package_names_the_file_that_was_sent(other: Settings) -> None:
+    with served(other) as there, there.client() as client:
+        for name, called in (
+            ("r2-a1.perennial", "r2-a1.perennial is refused"),
+            ("../é.perennial", "is refused"),
+        ):
+            job = client.post("/v1/packages", files={"file": (name, b"no package")}).json()["job"]
+            done = there.ended(job["id"])
+            assert done.state == "failed"
+            assert called in str(done.error)
+        assert [one.name for one in other.home.glob("staging/*/*.perennial")] == []
+
+
 @pytest.mark.parametrize(
     ("name", "sha256", "sentence"),
     [("r2.zip", "", "end in .perennial"), ("r2.perennial", "abc", "64 letters")],
