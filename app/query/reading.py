@@ -74,9 +74,23 @@ def read_query(
 
 
 def _readable(snapshot: Snapshot, language: str) -> str:
-    """Returns the tag under which the encoder reads a language that nobody taught, without a region; "" for none."""
-    tags = (language, language.partition("-")[0])
-    return next((tag for tag in tags if tag in snapshot.encoder.readable), "")
+    """Returns the tag under which the encoder reads a language that nobody taught by that tag; "" for none.
+
+    Without a region, but for one that is written otherwise: `zh-HK` is read as `zh-TW`.
+    """
+    readable, base = {*snapshot.encoder.readable, *snapshot.languages}, language.partition("-")[0]
+    if language in readable or base not in readable:
+        return language if language in readable else ""
+    written = _script(language)
+    alike = (tag for tag in sorted(readable) if tag.startswith(f"{base}-") and _script(tag) == written)
+    return base if written == _script(base) else next(alike, base)
+
+
+def _script(language: str) -> str:
+    """Returns the script that a language is most likely written in (Unicode's likely subtags)."""
+    from langcodes import Language  # its tables take longer to load than most of what a search does
+
+    return Language.get(language).maximize().script or ""
 
 
 def _untaught(languages: Sequence[str]) -> Sentence:

@@ -43,7 +43,7 @@ class MonotonicReads:
                 MutableHeaders(scope=message).setdefault(COMMIT, str(reached))
             await send(message)
 
-        said = Headers(scope=scope).get(COMMIT, "0")
+        said = Headers(scope=scope).get(COMMIT, "0").strip()
         if not (said.isascii() and said.isdigit() and len(said) <= _MOST_DIGITS):
             sentence = (
                 f"{COMMIT} is {said[:40]!r}. Send the number back that an answer carried, or leave it out."

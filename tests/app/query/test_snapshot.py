@@ -302,6 +302,9 @@ def test_a_query_that_may_be_in_no_learned_language_is_answered_and_says_so(work
         ("كلبان يركضان on the sandy beach", AUTO, ["en"]),
         ("犬が浜辺を走る dogs", AUTO, ["ja"]),
         ("Zwei Hunde laufen am Strand", AUTO, ["de"]),
+        ("兩條紅船", "zh-Hant", ["zh-TW"]),  # the same letters, not the same language alone
+        ("兩條紅船", "zh-HK", ["zh-TW"]),
+        ("两条红船", "zh-SG", ["zh"]),
     ],
 )
 def test_a_language_that_the_encoder_knows_untaught_is_read_in_it(
