@@ -61,10 +61,13 @@ def unknown_field(name: str, known: Collection[str]) -> str:
     meant = _meant(name.lower(), known)
     if meant is not None:
         return f"{called}. Did you mean {meant!r}?"
-    return f"{called}; there are {', '.join(sorted(known))}." if known else f"{called}; there are none here."
+    if len(known) < 2:
+        return (
+            f"{called}; {f'there is only {next(iter(known))!r}' if known else 'nothing can be named here'}."
+        )
+    return f"{called}; there are {', '.join(sorted(known))}."
 
 
 def _meant(name: str, known: Collection[str]) -> str | None:
-    if like := difflib.get_close_matches(name, known, n=1, cutoff=0.75):
-        return like[0]
-    return next((field for field, others in _MEANT.items() if field in known and name in others), None)
+    meant = next((field for field, others in _MEANT.items() if field in known and name in others), None)
+    return meant or next(iter(difflib.get_close_matches(name, known, n=1, cutoff=0.75)), None)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -129,6 +131,7 @@ _USAGE = (
 _OURS = frozenset({"app", "index", "ingest", "model_updates", "perennial"})
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 # Of a request to a server; what follows is the field.
+_NO_OBJECT = frozenset({"model_attributes_type", "model_type", "dict_type"})  # as pydantic calls it
 _PLACES = (("body",), ("query",), ("path",))
 _WORD_START = re.compile(r"(?<!^)(?=[A-Z])")
 
@@ -178,11 +181,20 @@ def explain(error: Exception) -> Trouble | None:
     if isinstance(error, OSError) and error.errno in _FULL:
         sentence = "The disk is full; nothing live has changed. Free some space and try again."
         return Trouble(sentence, "no_space", 507, 1)
-    if isinstance(error, OSError) and error.errno == errno.EROFS and error.filename is not None:
+    if isinstance(error, OSError) and error.filename is not None and _may_only_read(error):
         return trouble_of(ingest_errors.MayNotWrite(error.filename))
     if isinstance(error, OSError) and error.filename is not None:
         return Trouble(f"{error.filename}: {error.strerror or error}.", "system_error", 500, 1)
     return None
+
+
+def _may_only_read(error: OSError) -> bool:
+    """Whether what was to be written may be read, or lies where nothing new may be written."""
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return error.errno == errno.EROFS
+    path = Path(os.fsdecode(error.filename))
+    place = path if os.path.lexists(path) else path.parent
+    return os.access(place, os.R_OK) and not os.access(place, os.W_OK)
 
 
 def _is_foreign(error: Exception) -> bool:
@@ -247,6 +259,8 @@ def _invalid(problem: Any) -> str:
     where = ".".join(map(str, place))
     if problem["type"] == UNKNOWN:
         return f"{where}: {problem['msg']}" if where else str(problem["msg"])
+    if not where and problem["type"] in _NO_OBJECT:
+        return "The body is no JSON object; send one, with the header `Content-Type: application/json`."
     raised = str(problem.get("ctx", {}).get("error", ""))
     if isinstance(raised, Sentence):
         return joined((f"{where}:", raised))

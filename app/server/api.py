@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import asdict
+from http import HTTPStatus
 from importlib import metadata
 from typing import Any
 from urllib.parse import urlsplit
@@ -169,6 +170,8 @@ def _handle_errors(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def refused(_request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == HTTPStatus.BAD_REQUEST and error.__cause__ is not None:  # of reading the body
+            return refusal(400, "bad_body", f"The body is no JSON in UTF-8 ({error.__cause__}).")
         return refusal(error.status_code, "http_error", str(error.detail))
 
     @app.exception_handler(OSError)

@@ -51,7 +51,7 @@ class Lasting(Response):
         known = {
             one.strip().removeprefix("W/") for one in Headers(scope=scope).get("if-none-match", "").split(",")
         }
-        if self.headers["etag"] not in known:
+        if not known & {self.headers["etag"], "*"}:
             await super().__call__(scope, receive, send)
             return
         headers = {name: self.headers[name] for name in ("etag", "cache-control")}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Protocol
@@ -91,6 +93,18 @@ def test_what_nobody_foresaw_is_left_to_the_edge() -> None:
     only_read = explain(OSError(30, "Read-only file system", "/mnt/backup"))
     assert only_read is not None
     assert only_read.sentence.startswith("/mnt/backup may not be written here")
+
+
+@pytest.mark.parametrize(
+    ("readable", "said"), [(True, "/a may not be written here"), (False, "/a: Permission denied.")]
+)
+def test_what_may_only_be_read_is_told_from_what_may_not_even_be_read(
+    monkeypatch: pytest.MonkeyPatch, readable: bool, said: str
+) -> None:
+    monkeypatch.setattr("os.access", lambda _, asked: readable and asked == os.R_OK)  # root may do everything
+    told = explain(PermissionError(errno.EACCES, "Permission denied", "/a"))
+    assert told is not None
+    assert told.sentence.startswith(said)
 
 
 def test_an_unknown_field_is_named_before_what_is_missing() -> None:

@@ -69,6 +69,7 @@ def test_whoever_is_listed_for_an_operation_may_ask_it_and_nobody_else(
         ({"text": "a boat", "langauge": "de"}, "There is no field 'langauge'. Did you mean 'language'?"),
         ({"text": "a boat", "limit": 3}, "There is no field 'limit'. Did you mean 'k'?"),
         ({"parts": [{"vector": [1.0]}]}, "parts.0: There is no field 'vector'. Did you mean 'embedding'?"),
+        ({"text": "a boat", "next": "x"}, "There is no field 'next'. Did you mean 'cursor'?"),
         ({"text": "a boat", "zzz": 1}, "There is no field 'zzz'; there are caption, "),
     ],
 )
@@ -81,4 +82,28 @@ def test_a_field_that_there_is_not_is_named_with_the_one_that_was_meant(
 
 
 def test_a_route_without_fields_says_so(client: httpx.Client) -> None:
-    assert client.get("/v1/jobs?query=1").json()["error"] == "There is no field 'query'; there are none here."
+    assert client.get("/v1/jobs?query=1").json()["error"] == (
+        "There is no field 'query'; nothing can be named here."
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b'{"text": "a \xe9"}', 400, "The body is no JSON in UTF-8 ('utf-8' codec can't decode byte 0xe9"),
+        (
+            b'{"text": "a boat", "k": ' + b"9" * 5000 + b"}",
+            400,
+            "The body is no JSON in UTF-8 (Exceeds the limit",
+        ),
+        (
+            b'["a boat"]',
+            422,
+            "The body is no JSON object; send one, with the header `Content-Type: application/json`",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_said(client: httpx.Client, body: bytes, status: int, said: str) -> None:
+    answer = client.post("/v1/search", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == status
+    assert answer.json()["error"].startswith(said)
