@@ -23,8 +23,6 @@ import scale_engines
 from speed import machine
 from speed_timing import ROOT, timed
 
-sys.path.insert(0, str(ROOT))  # PostgreSQL is started as tests start it
-
 from ingest.carrying import carry
 from ingest.catalog import Catalog
 from ingest.engines import Place, open_engine, writing

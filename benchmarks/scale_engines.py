@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ import psutil
 import psycopg
 from numpy.typing import NDArray
 from speed_timing import ROOT
+
+sys.path.insert(0, str(ROOT))  # PostgreSQL is started as tests start it
 
 from index import faiss_index, tuning
 from index.kinds import HALVED

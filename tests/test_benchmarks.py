@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import importlib
 import json
+import os
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -393,6 +396,13 @@ def test_a_batch_costs_what_its_pictures_do(module: Any) -> None:
 def test_training_uses_half_of_a_card(module: Any) -> None:
     measured = module("gpu").share_of_the_card(pairs=2048, batch=256)
     assert measured.holds, measured.details
+
+
+def test_what_scale_test_runs_last_finds_all_that_it_needs() -> None:
+    """As `make` runs it: in a shell that knows no PYTHONPATH."""
+    command = [sys.executable, "-W", "ignore", str(BENCHMARKS / "scale.py"), "--help"]
+    known = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    assert "--most" in subprocess.run(command, capture_output=True, text=True, check=True, env=known).stdout
 
 
 def test_an_audit_that_asked_nobody_has_found_nothing(module: Any) -> None:

@@ -52,8 +52,11 @@ def environment(device: str) -> dict[str, str]:
         "processor": _processor(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "threads": str(torch.get_num_threads()),
-        "device": device if device == "cpu" else f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}",
+        "device": device,
         "python": platform.python_version(),
+        **(
+            {"card": f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}"} if device == "cuda" else {}
+        ),
         **{name: metadata.version(name) for name in LIBRARIES},
     }
 

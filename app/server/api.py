@@ -152,6 +152,14 @@ def _nothing_here(rest: str) -> JSONResponse:
     return refusal(404, "unknown_route", f"There is nothing at /v1/{rest[:80]}, or not with this method.")
 
 
+def _of_the_framework(error: HTTPException) -> tuple[str, str]:
+    """Returns the code and the sentence of what FastAPI refuses by itself."""
+    why = error.__cause__
+    if error.status_code == HTTPStatus.BAD_REQUEST and isinstance(why, ValueError | RecursionError):
+        return "bad_body", f"The body is no JSON in UTF-8 ({why})."
+    return "http_error", str(error.detail)
+
+
 def _handle_errors(app: FastAPI) -> None:
     async def own(request: Request, error: Exception) -> JSONResponse:
         trouble = trouble_of(error)
@@ -169,10 +177,10 @@ def _handle_errors(app: FastAPI) -> None:
         return refusal(422, INVALID, invalid_sentence(error.errors()))
 
     @app.exception_handler(HTTPException)
-    async def refused(_request: Request, error: HTTPException) -> JSONResponse:
-        if error.status_code == HTTPStatus.BAD_REQUEST and error.__cause__ is not None:  # of reading the body
-            return refusal(400, "bad_body", f"The body is no JSON in UTF-8 ({error.__cause__}).")
-        return refusal(error.status_code, "http_error", str(error.detail))
+    async def refused(request: Request, error: HTTPException) -> JSONResponse:
+        if isinstance(error.__cause__, OSError):  # of writing an upload down
+            return await system(request, error.__cause__)
+        return refusal(error.status_code, *_of_the_framework(error))
 
     @app.exception_handler(OSError)
     async def system(request: Request, error: OSError) -> JSONResponse:

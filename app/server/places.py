@@ -58,7 +58,7 @@ class Places:
         self._counted = 0.0  # when the next two were brought up to date; they fade
         self._came = self._refused = 0.0
         self._loop_took = 0.0  # seconds of the processor, of the last second or so; fades as well
-        self._loop_clock = math.inf
+        self._loop_clock, self._looked = math.inf, -math.inf
         self._overrun_since = 0.0
         self._lock = threading.Lock()
 
@@ -138,6 +138,9 @@ class Places:
         with self._lock:
             self._fade()
             self._came += 1
+            while self._queue and self._free > self._kept_free():  # of which fewer are kept now
+                self._free -= 1
+                self._queue.popleft().set_result(None)
             if self._free > self._kept_free():
                 self._free -= 1
                 waiter.set_result(None)
@@ -163,9 +166,10 @@ class Places:
         self._loop_took *= kept
 
     def _look_at_the_loop(self) -> None:
-        now = time.thread_time()
-        self._loop_took += max(0.0, now - self._loop_clock)
-        self._loop_clock = now
+        took, apart = time.thread_time() - self._loop_clock, self._counted - self._looked
+        # Of what it took since somebody came last, only the last second counts.
+        self._loop_took += max(0.0, took) * min(1.0, _FADES_SECONDS / max(apart, _FADES_SECONDS))
+        self._loop_clock, self._looked = time.thread_time(), self._counted
 
     def _is_overrun(self) -> bool:
         """Whether many are refused and more come than the places could do; half of the places refuse many for ever."""

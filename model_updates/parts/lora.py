@@ -85,7 +85,7 @@ def no_blocks(tower: nn.Module) -> str:
     """Says that a tower has nowhere to put adapters, and what to do."""
     return (
         f"adapters go into the blocks of a transformer or of CLIP's ResNet, and {type(tower).__name__} has none that "
-        "we know; use finetune, or an encoder with ViT towers"
+        "we know; use evergreen, or an encoder with ViT towers"
     )
 
 

@@ -122,9 +122,10 @@ class CClip(Strategy):
         self._projector: nn.Module | None = None
 
     def fits(self, prospect: Prospect) -> str | None:
-        """Refuses a tower without transformer blocks to put adapters in; without them, two text spaces."""
-        if not self.options.adapters:
-            return two_spaces(self.name, prospect.encoder)
+        """Refuses two text spaces, and a tower without transformer blocks to put adapters in."""
+        reason = two_spaces(self.name, prospect.encoder)
+        if reason is not None or not self.options.adapters:
+            return reason
         model = prospect.encoder.model
         towers = [image_tower(model)]
         if self._wants_text(prospect.learned_languages):

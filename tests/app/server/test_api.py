@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import hashlib
 import io
+import json
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI, Request
 from PIL import Image
+from starlette.exceptions import HTTPException
 
 from app.desk.errors import NoSpace, ParentMoved, TooBusy, UpdateRunning, UsageProblem
 from app.desk.hits import SearchRequest
 from app.desk.troubles import trouble_of
 from app.home.workspace import Workspace
+from app.server.api import _handle_errors
 from app.server.security import ANYONE
 from app.server.served import Served as Desk
 from app.server.serving import Serving
@@ -214,3 +220,15 @@ def test_a_rush_of_queries_is_refused_beyond_what_can_wait(tmp_path: Path) -> No
         with full(serving.searching), pytest.raises(TooBusy, match="few seconds"):
             desk.search(boat)
         assert desk.search(boat).hits
+
+
+def test_a_disk_that_fills_while_an_upload_is_written_down_is_said_as_such() -> None:
+    app = FastAPI()
+    _handle_errors(app)
+    raised = HTTPException(400, "There was an error parsing the body")
+    raised.__cause__ = OSError(errno.ENOSPC, "No space left on device")
+    request = Request({"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": []})
+
+    answer: Any = asyncio.run(app.exception_handlers[HTTPException](request, raised))  # type: ignore[arg-type]
+
+    assert (answer.status_code, json.loads(answer.body)["code"]) == (507, "no_space")

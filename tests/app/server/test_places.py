@@ -93,6 +93,26 @@ def test_under_lasting_overload_nobody_waits_long_and_half_of_the_places_work_wh
     assert least < sum(took for _, took in done) < most  # of the four seconds that two places had
 
 
+def test_what_the_loop_did_before_a_rush_makes_refusals_no_dearer() -> None:
+    places = Places(at_once=2, waiting=1)
+    places.refuses_one_more()
+    places._loop_clock -= 144.0  # what half a percent of a processor is in eight hours
+    places._looked -= 8 * 3600.0
+    places.refuses_one_more()
+    assert places._loop_took < 0.02
+
+
+def test_who_waits_has_the_place_that_is_kept_free_no_longer() -> None:
+    places = Places(at_once=2, waiting=2)
+    held = places._ask(), places._ask()
+    waiting = places._ask()
+    places._free = 1  # one was given back while one was kept free
+    later = places._ask()
+    assert waiting.done()
+    assert not later.done()
+    assert all(one.done() for one in held)
+
+
 def test_what_the_places_can_do_is_done_again_soon_after_an_overload() -> None:
     """Five times what they can do, then half of it, of which half of the places would refuse a third for ever."""
 
