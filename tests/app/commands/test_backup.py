@@ -143,6 +143,7 @@ class Busy:
                 "parent_moved",
                 "update_running",
                 "usage_problem",
+                "release_pruned",
             }:  # an addition came between
                 raise
 

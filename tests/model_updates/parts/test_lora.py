@@ -132,7 +132,7 @@ def test_dropout_acts_in_training_only() -> None:
 
 
 def test_a_tower_without_known_blocks_is_refused() -> None:
-    with pytest.raises(BadStrategyOption, match="Sequential has none that we know; use finetune"):
+    with pytest.raises(BadStrategyOption, match="Sequential has none that we know; use evergreen"):
         insert_lora(nn.Sequential(nn.Linear(3, 3)), rank=2, alpha=4, dropout=0.0)
 
 
