@@ -1,14 +1,16 @@
-"""Picture bytes and thumbnails by image id, on the checksummed store."""
+"""Picture bytes and thumbnails by image id, on a checksummed store."""
+
+from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
 
 from PIL import Image
 
-from ingest.errors import StoreDamaged, UnknownImage
+from ingest.errors import StoreDamaged, StoreMisuse, UnknownImage
 from ingest.images import decode
 from ingest.limits import Limits
 from ingest.pair import ImageId, image_id_of
-from ingest.storage import Store
 
 _ORIGINAL = b"i"
 _THUMBNAIL = b"t"
@@ -29,11 +31,55 @@ def _key(kind: bytes, image_id: ImageId) -> bytes:
     return kind + digest
 
 
+class Blobs(Protocol):
+    """Where bytes are kept by key: in a file of the home (`ingest.storage`), or in a bucket (`ingest.packs`)."""
+
+    address: str | None  # of the bucket; None of a file of the home
+
+    def get(self, key: bytes) -> bytes | None:
+        """Returns the payload of a key, or None when there is none."""
+        ...
+
+    def contains_many(self, keys: Sequence[bytes]) -> list[bool]:
+        """Returns for each key whether it is stored."""
+        ...
+
+    def keys(self, prefix: bytes = b"") -> Iterator[bytes]:
+        """Yields the keys that start with `prefix`, in byte order."""
+        ...
+
+    def put_many(self, items: Iterable[tuple[bytes, bytes]]) -> int:
+        """Stores `(key, payload)` items in durable batches and returns how many records are new or changed."""
+        ...
+
+    def delete_many(self, keys: Iterable[bytes]) -> int:
+        """Deletes the keys and returns how many were there."""
+        ...
+
+    def close(self) -> None:
+        """Gives this opener's share back."""
+        ...
+
+
 class BlobStore:
     """Original bytes and thumbnails of every accepted picture."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Blobs) -> None:
         self._store = store
+
+    @property
+    def address(self) -> str | None:
+        """The address of the bucket that they lie in; None where they lie in the home."""
+        return self._store.address
+
+    def follow(self, moved: BlobStore) -> None:
+        """Reads and writes from now on where the pictures were carried to, and others opened them."""
+        before, self._store = self._store, moved._store
+        before.close()
+
+    def close(self) -> None:
+        """Closes what they are kept in."""
+        self._store.close()
 
     def put(self, items: Iterable[tuple[ImageId, bytes, bytes]]) -> None:
         """Stores `(id, original bytes, thumbnail bytes)` durably, batch after batch."""
@@ -101,14 +147,23 @@ class BlobStore:
         self._store.delete_many(_key(kind, image_id) for image_id in image_ids for kind in kinds)
 
     def _get(self, kind: bytes, image_id: ImageId, otherwise: bytes | None = None) -> bytes:
-        found = self._store.get(_key(kind, image_id))
-        if found is None and otherwise is not None:
-            found = self._store.get(_key(otherwise, image_id))
+        store = self._store
+        try:
+            found = self._found(store, image_id, kind, otherwise)
+        except StoreMisuse:
+            if store is self._store:
+                raise
+            found = self._found(self._store, image_id, kind, otherwise)  # it was carried away in this moment
         if found is None:
             raise UnknownImage(
                 f"No picture with id {image_id[:12]} is stored. Ingest the chunk that holds it again."
             )
         return found
+
+    @staticmethod
+    def _found(store: Blobs, image_id: ImageId, kind: bytes, otherwise: bytes | None) -> bytes | None:
+        found = store.get(_key(kind, image_id))
+        return store.get(_key(otherwise, image_id)) if found is None and otherwise is not None else found
 
 
 def _records(

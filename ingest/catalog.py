@@ -14,6 +14,7 @@ from sqlalchemy import Engine, Pool, delete, distinct, func, select, update
 
 from ingest.aside import AsideTable
 from ingest.asked import AskedTable
+from ingest.bucket_rows import PackRows, PublishedRows
 from ingest.caption_search import containing, like
 from ingest.dialect import Likely, upsert
 from ingest.engines import Place, open_engine, writing
@@ -23,6 +24,7 @@ from ingest.feedback import FeedbackTable
 from ingest.findings import Finding
 from ingest.image_queries import ImageQueries
 from ingest.jobs import JobQueries
+from ingest.leases import LeaseTable
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
 from ingest.recording import ChunkRecording, chunk_record
 from ingest.records import ChunkRecord, Pin
@@ -68,6 +70,9 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         self.shadows = ShadowTable(engine)
         self.aside = AsideTable(engine)  # pairs of uploads that were held or rejected
         self.sources = SourceTable(engine)  # where each picture was seen
+        self.packs = PackRows(engine)  # where pictures lie in a bucket
+        self.published = PublishedRows(engine)  # which folders lie there
+        self.leases = LeaseTable(engine)  # which of the machines that share a home does what
         self.withheld = WithheldTable(engine)  # pictures that a person took out by themselves
 
     @classmethod

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from ingest import postgres
+from ingest.engines import writing
 from ingest.errors import CatalogError, CatalogHeld, CatalogUnreachable, CommitUnknown
 from ingest.postgres import commits
 from ingest.postgres_connection import connect, shown, why
@@ -68,7 +69,7 @@ class CommitRows:
         """
         is_sent = False
         try:
-            with postgres.writing(self._engine) as connection:
+            with writing(self._engine) as connection:
                 is_sent = True
                 return self._put(connection, number, data)
         except CatalogUnreachable:
@@ -76,7 +77,7 @@ class CommitRows:
                 raise
         try:
             # The database may still be at it: who writes again waits for that.
-            with postgres.writing(self._engine) as connection:
+            with writing(self._engine) as connection:
                 return self._put(connection, number, data) or self._is_ours(connection, number, data)
         except (CatalogUnreachable, CatalogHeld) as error:
             raise CommitUnknown(str(error)) from error

@@ -10,6 +10,7 @@ from types import ModuleType
 import sqlalchemy as sa
 
 from ingest import sqlite
+from ingest.fence import require_held
 
 POSTGRESQL = "postgresql"
 Place = Path | str
@@ -45,9 +46,11 @@ def writing(engine: sa.Engine) -> Iterator[sa.Connection]:
         CatalogUnreachable: the database does not answer.
         CatalogHeld: another writes for too long.
         CatalogMoved: the catalog was carried away.
+        LeaseLost: it was begun under a lease that another machine has now.
         CatalogError: it was opened read-only.
     """
     with kind_of(engine.dialect.name).writing(engine) as connection:
+        require_held(connection)
         yield connection
 
 

@@ -19,6 +19,8 @@ IngestError
 │   ├── CatalogFull        no space left for the catalog
 │   ├── CatalogMoved       carried to another place meanwhile
 │   ├── CatalogHeld        somebody else writes for longer than is waited
+│   ├── LeaseHeld          another machine does what one at a time may do
+│   ├── LeaseLost          another machine has taken over what was begun here
 │   ├── CatalogUnreachable the database that holds it does not answer
 │   │   └── CommitUnknown  and nobody knows yet whether it has a commit
 │   ├── UnknownChunk       (also a KeyError)
@@ -26,8 +28,11 @@ IngestError
 └── StoreError
     ├── StoreMissing       opened read-only before it was made
     ├── StoreDamaged       a checksum, size or page does not match
+    │   └── ObjectMissing  not in its bucket
     ├── StoreFull          no space left; names what is free
-    └── StoreMisuse        used after fork, after close, or with a key LMDB cannot hold
+    ├── StoreMisuse        used after fork, after close, or with a key LMDB cannot hold
+    └── ObjectsError       the address of a bucket cannot be used, or what reaches it is not installed
+        └── ObjectsUnreachable  a bucket does not answer, or does not let this program in
 """
 
 from __future__ import annotations
@@ -150,6 +155,27 @@ class CatalogHeld(CatalogError):
         )
 
 
+class LeaseHeld(CatalogError):
+    """Another machine of the home does what one machine at a time may do."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            phrase("Another machine of this home is at it ({name}). Wait until it ends.", name=name)
+        )
+
+
+class LeaseLost(CatalogError):
+    """Another machine has taken over what was begun here, since this one was not heard of."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            phrase(
+                "Another machine of this home has taken this over, since this one was not heard of for a while. "
+                "Nothing was recorded."
+            )
+        )
+
+
 class CatalogUnreachable(CatalogError):
     """The database that holds the catalog does not answer, or does not let this user in."""
 
@@ -184,3 +210,15 @@ class StoreFull(StoreError):
 
 class StoreMisuse(StoreError):
     """The store was used in a way that would corrupt it."""
+
+
+class ObjectMissing(StoreDamaged):
+    """An object that is known to be in a bucket is not there."""
+
+
+class ObjectsError(StoreError):
+    """The address of a bucket cannot be used, or what reaches it is not installed."""
+
+
+class ObjectsUnreachable(ObjectsError):
+    """A bucket does not answer, or does not let this program in."""

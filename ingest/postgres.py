@@ -6,6 +6,7 @@ one moment for as long as its transaction lasts.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
@@ -25,7 +26,11 @@ from ingest.postgres_connection import connect, shown, why
 from ingest.schema import SCHEMA, captions, images
 from ingest.tables import COMING, LEFT, metadata
 
+logger = logging.getLogger(__name__)
+
 OLDEST = 16  # version of PostgreSQL
+SHARED = "shared:"
+"""How an owner begins that is a home of several machines."""
 OWNER = "owner"
 """The execution option of an engine that says for whom it writes."""
 _READ_ONLY = "25006"  # https://www.postgresql.org/docs/current/errcodes-appendix.html
@@ -136,17 +141,14 @@ def open_engine(url: str, *, read_only: bool, owner: str = "") -> sa.Engine:
             raise CatalogMissing(
                 f"There is no catalog in {shown(engine)}. Where `perennial home move` was cut off, run it again."
             )
-        if 0 < found < SCHEMA:
-            raise CatalogError(
-                f"The catalog in {shown(engine)} has schema {found}, of an earlier release; this one reads {SCHEMA}. "
-                "Carry it back with that release (`perennial home move --to sqlite`), and then here again."
-            )
+        if found < SCHEMA:
+            found = _bring_up_to_date(engine, found, owner)
         if found != COMING and found > SCHEMA:
             raise CatalogTooNew(
                 f"The catalog in {shown(engine)} has schema {found}; this Perennial reads up to {SCHEMA}. "
                 "Install a newer release."
             )
-        if not read_only and (found == COMING or (known and owner and known != owner)):
+        if not read_only and (found == COMING or (known and not _covers(known, owner))):
             with locked(engine) as connection:
                 if _require_own(connection)[0] != LEFT:
                     set_number(connection, SCHEMA)
@@ -159,6 +161,33 @@ def open_engine(url: str, *, read_only: bool, owner: str = "") -> sa.Engine:
         engine.dispose()
         raise
     return engine
+
+
+def _bring_up_to_date(engine: sa.Engine, found: int, owner: str) -> int:
+    """Takes the steps from a schema to this program's, all or none; returns its number.
+
+    Raises:
+        CatalogError: it is another owner's, or this user may change no tables.
+    """
+    from ingest.migration import migrate
+
+    url = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+    writer = connect(url, read_only=False)
+    writer.update_execution_options(**{OWNER: owner})
+    try:
+        with writing(writer) as connection:
+            now = number_of(connection)  # another process may have been first
+            if now < SCHEMA:
+                migrate(connection, now, SCHEMA)
+                logger.info("the catalog in %s went from schema %d to %d", shown(engine), found, SCHEMA)
+        return SCHEMA
+    except CatalogError as error:
+        raise CatalogError(
+            f"The catalog in {shown(engine)} is of an earlier release (schema {found}) and has to be written once to "
+            f"be read by this one (schema {SCHEMA}), which failed: {error}"
+        ) from error
+    finally:
+        writer.dispose()
 
 
 def _key_by_hash(engine: sa.Engine) -> None:
@@ -253,7 +282,7 @@ def set_number(connection: sa.Connection, number: int) -> None:
         CatalogError: it is the catalog of another owner.
     """
     known, asks = _require_own(connection)[1], _owner_asking(connection)
-    connection.execute(_number.update().values(number=number, owner=asks if known and asks else known))
+    connection.execute(_number.update().values(number=number, owner=known if _covers(known, asks) else asks))
 
 
 def claim(url: str, owner: str) -> str:
@@ -284,12 +313,22 @@ def _require_own(connection: sa.Connection) -> tuple[int, str]:
     if asks and owner and not _is_same(owner, asks):
         there, here = (one.partition("\n")[0] for one in (owner, asks))
         place = shown(connection.engine)
+        if here.startswith(SHARED):
+            raise CatalogError(
+                f"The catalog in {place} is not that of the home whose pictures lie in this one's bucket; it may have "
+                "been carried away. Where it lies now, `perennial home join` makes this machine's folder anew."
+            )
         raise CatalogError(
             f"The catalog in {place} is that of the home at {there}; this one lies at {here}. "
             "A copy cannot share it: make copies with `perennial backup` and `perennial restore`. If this is the same "
             f"home, which was moved, say so: `perennial home move --to {quote(place)} --home {quote(here)}`."
         )
     return number, owner
+
+
+def _covers(owner: str, other: str) -> bool:
+    """Whether nothing of what another is known by has to be written: it is known, or the catalog is anybody's."""
+    return not owner or not other or {*other.split("\n")} <= {*owner.split("\n")}
 
 
 def _owner_asking(connection: sa.Connection) -> str:

@@ -6,7 +6,7 @@ from ingest.dialect import WHOLE
 from ingest.long_texts import Long, by_hash
 from ingest.tables import Said, metadata
 
-SCHEMA = 10
+SCHEMA = 11
 
 
 chunks = sa.Table(

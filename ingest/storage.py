@@ -54,11 +54,21 @@ def _shown(key: bytes) -> str:
     return key.decode("ascii") if key.isascii() and key.decode("ascii").isprintable() else "0x" + key.hex()
 
 
-def _unwrap(key: bytes, value: bytes, path: Path) -> bytes:
+def wrapped(payload: bytes) -> bytes:
+    """Returns a payload as it is stored, with its checksum."""
+    return bytes([FORMAT_RAW]) + _checksum(payload) + payload
+
+
+def unwrap(key: bytes, value: bytes, place: str) -> bytes:
+    """Returns the payload of what is stored under a key, in a place that an error names.
+
+    Raises:
+        StoreDamaged: it does not match its checksum.
+    """
     payload = value[_HEADER_BYTES:]
     if len(value) < _HEADER_BYTES or value[:_HEADER_BYTES] != bytes([FORMAT_RAW]) + _checksum(payload):
         raise StoreDamaged(
-            f"The record {_shown(key)} in {path.name} does not match its checksum. "
+            f"The record {_shown(key)} in {place} does not match its checksum. "
             "Restore the store from a backup, or ingest the chunk that holds it again."
         )
     return payload
@@ -105,6 +115,7 @@ class Store:
 
     def __init__(self, path: Path, *, read_only: bool, map_bytes: int) -> None:
         self.path = path
+        self.address: str | None = None  # it lies in no bucket
         self.read_only = read_only
         self._environment: lmdb.Environment | None = None
         self._pid = os.getpid()
@@ -196,11 +207,11 @@ class Store:
             return []
 
         def read(transaction: lmdb.Transaction) -> list[bytes | None]:
-            return [_copied(transaction.get(_checked(key), db=self._data)) for key in keys]
+            return [_copied(transaction.get(checked(key), db=self._data)) for key in keys]
 
         found = self._read(read)
         return [
-            None if value is None else _unwrap(key, value, self.path)
+            None if value is None else unwrap(key, value, self.path.name)
             for key, value in zip(keys, found, strict=True)
         ]
 
@@ -209,7 +220,7 @@ class Store:
 
         def read(transaction: lmdb.Transaction) -> list[bool]:
             with transaction.cursor(db=self._data) as cursor:
-                return [cursor.set_key(_checked(key)) for key in keys]
+                return [cursor.set_key(checked(key)) for key in keys]
 
         return self._read(read) if keys else []
 
@@ -231,7 +242,7 @@ class Store:
         """
         written, batch, size = 0, dict[bytes, bytes](), 0
         for key, payload in items:
-            batch[_checked(key)] = payload
+            batch[checked(key)] = payload
             size += len(payload)
             if len(batch) >= BATCH_RECORDS or size >= BATCH_BYTES:
                 written += self._put(batch, size)
@@ -240,7 +251,7 @@ class Store:
 
     def delete_many(self, keys: Iterable[bytes]) -> int:
         """Deletes the keys and returns how many were there."""
-        wanted = [_checked(key) for key in keys]
+        wanted = [checked(key) for key in keys]
         parts = [wanted[start : start + BATCH_RECORDS] for start in range(0, len(wanted), BATCH_RECORDS)]
 
         def delete(transaction: lmdb.Transaction, part: Sequence[bytes]) -> int:
@@ -260,7 +271,7 @@ class Store:
         def put(transaction: lmdb.Transaction) -> int:
             written = 0
             for key, payload in batch.items():
-                value = bytes([FORMAT_RAW]) + _checksum(payload) + payload
+                value = wrapped(payload)
                 if transaction.get(key, db=self._data) != value:
                     transaction.put(key, value, db=self._data)
                     written += 1
@@ -393,7 +404,7 @@ class HeldStore:
         with self._transaction.cursor() as cursor:
             for key, value in ((bytes(one), bytes(other)) for one, other in cursor):
                 try:
-                    yield key, _unwrap(key, value, self._store.path)
+                    yield key, unwrap(key, value, self._store.path.name)
                 except StoreDamaged as error:
                     logger.warning("%s", error)
                     yield key, None
@@ -404,7 +415,12 @@ def _copied(value: bytes | memoryview | None) -> bytes | None:
     return None if value is None else bytes(value)
 
 
-def _checked(key: bytes) -> bytes:
+def checked(key: bytes) -> bytes:
+    """Returns a key that can be one.
+
+    Raises:
+        StoreMisuse: it is empty or too long.
+    """
     if not 1 <= len(key) <= MAX_KEY_BYTES:
         raise StoreMisuse(
             f"A key has {len(key)} bytes; it must have 1 to {MAX_KEY_BYTES}. Use a content id as key."

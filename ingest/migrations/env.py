@@ -6,6 +6,8 @@ from typing import Any
 from alembic import context
 from alembic.runtime.migration import MigrationContext, MigrationInfo
 
+from ingest.engines import kind_of
+
 connection = context.config.attributes["connection"]
 
 
@@ -13,7 +15,7 @@ def _number(
     ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]
 ) -> None:
     """Writes the schema's number where programs of any age, and whoever opens a catalog, look for it."""
-    connection.exec_driver_sql(f"PRAGMA user_version={int(str(step.up_revision_id))}")
+    kind_of(connection.dialect.name).set_number(connection, int(str(step.up_revision_id)))
 
 
 context.configure(connection=connection, on_version_apply=_number)

@@ -184,3 +184,46 @@ def test_opening_a_catalog_that_needs_no_step_loads_no_alembic(tmp_path: Path) -
     )
     done = subprocess.run([sys.executable, "-c", opened], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_catalog_in_a_database_is_brought_up_to_date(tmp_path: Path, read_only: bool) -> None:
+    import psycopg
+
+    from tests.postgres_server import made_in
+
+    address = made_in(tmp_path)
+    with Catalog.open(address) as catalog:
+        catalog.add_job("gallery")
+    with psycopg.connect(address, autocommit=True) as connection:  # as it was before there were buckets
+        connection.execute("DROP TABLE packed, packs, published, leases")
+        connection.execute("UPDATE catalog_schema SET number = 10")
+        with Catalog.open(address, read_only=read_only) as catalog:
+            assert [job.kind for job in catalog.jobs()] == ["gallery"]
+            assert catalog.packs.names() == []
+        assert connection.execute("SELECT number FROM catalog_schema").fetchall() == [(schema.SCHEMA,)]
+    with Catalog.open(address) as catalog:
+        catalog.published.enter("v1-00000000", b"{}")
+        assert catalog.published.ids("v") == ["v1-00000000"]
+
+
+@pytest.mark.postgres
+def test_who_may_not_change_tables_is_told_that_the_catalog_is_older(tmp_path: Path) -> None:
+    import psycopg
+
+    from tests.postgres_server import made_in
+
+    address = made_in(tmp_path)
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("DROP TABLE packed, packs, published, leases")
+        connection.execute("UPDATE catalog_schema SET number = 10")
+        (name,) = connection.execute("SELECT current_schema()").fetchone() or ("",)
+        connection.execute("DROP OWNED BY reader; DROP ROLE reader") if connection.execute(
+            "SELECT 1 FROM pg_roles WHERE rolname = 'reader'"
+        ).fetchone() else None
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute(f"GRANT USAGE ON SCHEMA {name} TO reader")
+        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA {name} TO reader")
+    with pytest.raises(CatalogError, match="of an earlier release .schema 10. and has to be written once"):
+        Catalog.open(address.replace("postgres@", "reader@"), read_only=True)

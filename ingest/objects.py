@@ -1,0 +1,240 @@
+"""Objects in a bucket that several machines reach: bytes under names, each of which is written once and never changed.
+
+S3 and what speaks like it, Google's and Azure's buckets, and a folder that machines share. Who may read and write there
+is found as their own programs find it: in the environment, or in the role of the machine. None of that is part of an
+address, which lies in the home (https://developmentseed.org/obstore/latest/authentication/).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from ingest.errors import BadOption, ObjectMissing, ObjectsError, ObjectsUnreachable
+from ingest.sentence import phrase
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+MARK = "perennial.json"
+"""The object that says whose the others are."""
+SCHEMES = ("s3", "gs", "az", "file")
+_WRITTEN = "Write it like s3://bucket/folder, gs://…, az://… or file:///folder."
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
+_PIECE = 8 * 1024**2  # of a file that is fetched
+_DELETED = 1000  # at once: as many as S3 takes
+
+
+class Objects:
+    """The objects below an address, which is not asked before the first of them is."""
+
+    def __init__(self, address: str) -> None:
+        self.address = require_address(address)
+
+    def mark(self) -> bytes | None:
+        """Returns what says whose these objects are; None where nothing does.
+
+        Raises:
+            ObjectsUnreachable: the bucket does not answer, or does not let this program in.
+        """
+        if self._folder is not None and not self._folder.is_dir():
+            return None
+        try:
+            with self._explaining(MARK) as obstore:
+                return bytes(obstore.get(self._store, MARK).bytes())
+        except ObjectMissing:
+            return None
+
+    def set_mark(self, data: bytes) -> None:
+        """Says whose these objects are; a folder is made. None of them is written before.
+
+        Raises:
+            ObjectsUnreachable: the bucket does not answer, or does not let this program in; nothing was written.
+        """
+        if self._folder is not None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        self._put(MARK, data)
+
+    def put(self, name: str, data: bytes | Path) -> None:
+        """Writes an object, whole or not at all; what is said under a name is always the same.
+
+        Raises:
+            ObjectsUnreachable: the bucket does not answer, or does not let this program in; nothing was written.
+        """
+        self._require_there()
+        self._put(name, data)
+
+    def size(self, name: str) -> int | None:
+        """Returns how many bytes an object has; None where there is none.
+
+        Raises:
+            ObjectsUnreachable: the bucket does not answer, or does not let this program in.
+        """
+        try:
+            with self._explaining(name) as obstore:
+                return int(obstore.head(self._store, name)["size"])
+        except ObjectMissing:
+            return None
+
+    def ranges(self, name: str, begins: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
+        """Returns parts of an object; neighbours are fetched together.
+
+        Raises:
+            ObjectMissing: there is no such object.
+            ObjectsUnreachable: the bucket does not answer, or does not let this program in.
+        """
+        with self._explaining(name) as obstore:
+            return [
+                bytes(one) for one in obstore.get_ranges(self._store, name, starts=begins, lengths=lengths)
+            ]
+
+    def get(self, name: str) -> bytes:
+        """Returns a whole object; raises as `ranges`."""
+        with self._explaining(name) as obstore:
+            return bytes(obstore.get(self._store, name).bytes())
+
+    def fetch(self, name: str, to: Path) -> str:
+        """Writes an object to a new file, and returns the sha256 (hex) of what came; raises as `ranges`."""
+        digest = hashlib.sha256()
+        with to.open("xb") as file:
+            for piece in self._pieces(name):
+                digest.update(piece)
+                file.write(piece)
+        return digest.hexdigest()
+
+    def _pieces(self, name: str) -> Iterator[bytes]:
+        with self._explaining(name) as obstore:
+            came = iter(obstore.get(self._store, name).stream(min_chunk_size=_PIECE))
+        while True:
+            with self._explaining(name):
+                piece = next(came, None)
+            if piece is None:
+                return
+            yield bytes(piece)
+
+    def written(self, below: str) -> Iterator[tuple[str, float]]:
+        """Yields the names of all objects below a name, such as `packs`, and when each was written (seconds of UTC).
+
+        Raises:
+            ObjectsUnreachable: the bucket does not answer, or does not let this program in.
+        """
+        with self._explaining("") as obstore:
+            for page in obstore.list(self._store, below):
+                yield from ((str(one["path"]), one["last_modified"].timestamp()) for one in page)
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Removes objects; one that is not there is no error.
+
+        Raises:
+            ObjectsUnreachable: the bucket does not answer, or does not let this program in.
+        """
+        if self._folder is not None:
+            for name in names:
+                (self._folder / name).unlink(missing_ok=True)
+            return
+        for start in range(0, len(names), _DELETED):
+            with self._explaining(names[start]) as obstore:
+                obstore.delete(self._store, list(names[start : start + _DELETED]))
+
+    def _put(self, name: str, data: bytes | Path) -> None:
+        with self._explaining("") as obstore:
+            obstore.put(self._store, name, data)
+        folder = self._folder
+        if folder is not None:  # what writes into it leaves that to the disk
+            for path in (folder / name, (folder / name).parent):
+                descriptor = os.open(path, os.O_RDONLY)
+                os.fsync(descriptor)
+                os.close(descriptor)
+
+    def _require_there(self) -> None:
+        """Refuses a folder without its mark: it lies on another disk, which is not there in this moment.
+
+        Raises:
+            ObjectsUnreachable: it is one.
+        """
+        if self._folder is not None and not (self._folder / MARK).exists():
+            raise self._unreachable(f"{MARK} is not there, as if its disk were away")
+
+    def _unreachable(self, why: str) -> ObjectsUnreachable:
+        return ObjectsUnreachable(
+            phrase(
+                "{address} cannot be reached ({why}). Nothing was lost: look whether the address is right, and "
+                "whether this machine may read and write there.",
+                address=self.address,
+                why=why,
+            )
+        )
+
+    @cached_property
+    def _folder(self) -> Path | None:
+        parts = urlsplit(self.address)
+        return Path(unquote(parts.path)) if parts.scheme == "file" else None
+
+    @cached_property
+    def _store(self) -> ObjectStore:
+        from obstore.store import from_url
+
+        if self._folder is not None:
+            if not self._folder.is_dir():  # `set_mark` makes it
+                raise self._unreachable("the folder is not there, as if its disk were away")
+            return from_url(self.address)
+        return from_url(
+            self.address,
+            client_options={
+                "timeout": timedelta(seconds=60),
+                "connect_timeout": timedelta(seconds=5),
+                # Where somebody named an address without a certificate.
+                "allow_http": any(os.environ.get(name, "").startswith("http:") for name in _ENDPOINTS),
+            },
+            retry_config={"max_retries": 4, "retry_timeout": timedelta(seconds=20)},
+        )
+
+    @contextmanager
+    def _explaining(self, name: str) -> Iterator[Any]:
+        try:
+            import obstore
+            from obstore.exceptions import BaseError
+        except ModuleNotFoundError as error:
+            raise ObjectsError(
+                "What reaches a bucket is not installed here: `pip install 'perennial-search[s3]'`."
+            ) from error
+        try:
+            yield obstore
+        except (BaseError, OSError, ValueError) as error:
+            if name and isinstance(error, FileNotFoundError):
+                if name != MARK:
+                    self._require_there()
+                raise ObjectMissing(
+                    phrase("{name} is not in {address}.", name=name, address=self.address)
+                ) from error
+            raise self._unreachable(str(error).partition("\n")[0].rstrip(".")) from error
+
+
+def require_address(address: str) -> str:
+    """Returns an address of objects as it is written everywhere.
+
+    Raises:
+        BadOption: it is none, or holds what is nobody's to read.
+    """
+    try:
+        parts = urlsplit(address)
+        is_known = parts.scheme in SCHEMES and bool(
+            parts.path.strip("/") if parts.scheme == "file" else parts.netloc
+        )
+    except ValueError:
+        is_known = False
+    if not is_known:
+        raise BadOption(f"{address!r} is no address of a bucket. {_WRITTEN}")
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        raise BadOption(
+            "The address of a bucket holds more than its name and a folder, which would lie in the home for everybody "
+            f"to read. Keys come from the environment, such as AWS_ACCESS_KEY_ID. {_WRITTEN}"
+        )
+    return address.rstrip("/")

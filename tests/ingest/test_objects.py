@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ingest.errors import BadOption, ObjectMissing, ObjectsUnreachable
+from ingest.objects import Objects, require_address
+from tests.bucket import S3, bucket, made
+
+
+@pytest.fixture(params=["file", S3])
+def objects(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Objects]:
+    with bucket(request.param, tmp_path, monkeypatch) as address:
+        yield made(address)
+
+
+def test_what_was_put_comes_back_whole_in_parts_and_as_a_file(objects: Objects, tmp_path: Path) -> None:
+    data = bytes(range(256)) * 40_000  # more than one piece
+    (tmp_path / "source").write_bytes(data)
+    objects.put("files/a", tmp_path / "source")
+    objects.put("files/b", b"small")
+    assert objects.size("files/a") == len(data)
+    assert objects.get("files/b") == b"small"
+    assert objects.ranges("files/a", [0, 300_000, 5], [4, 3, 2]) == [
+        data[:4],
+        data[300_000:300_003],
+        data[5:7],
+    ]
+    assert objects.fetch("files/a", tmp_path / "came") == hashlib.sha256(data).hexdigest()
+    assert (tmp_path / "came").read_bytes() == data
+    assert {name for name, _ in objects.written("files")} == {"files/a", "files/b"}
+
+
+def test_what_is_not_there_is_said(objects: Objects, tmp_path: Path) -> None:
+    assert objects.size("none") is None
+    with pytest.raises(ObjectMissing, match="none is not in "):
+        objects.get("none")
+    with pytest.raises(ObjectMissing):
+        objects.fetch("none", tmp_path / "came")
+    objects.put("a", b"1")
+    objects.delete(["a", "none"])
+    assert objects.size("a") is None
+    assert list(objects.written("nowhere")) == []
+
+
+@pytest.mark.postgres
+def test_a_bucket_that_is_missing_or_does_not_answer_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = pytest.raises(ObjectsUnreachable, match="s3://elsewhere cannot be reached.*whether the address")
+    with bucket("s3", tmp_path, monkeypatch), refused:
+        Objects("s3://elsewhere").put("a", b"1")
+    with pytest.raises(ObjectsUnreachable, match="cannot be reached"):
+        Objects("s3://elsewhere").size("a")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "pictures",
+        "ftp://host/a",
+        "s3:pictures",
+        "s3://",
+        "file://",
+        "file:///",
+        "http://host/a",
+        "s3://[bad",
+    ],
+)
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(BadOption, match="no address of a bucket"):
+        require_address(address)
+
+
+@pytest.mark.parametrize(
+    "address", ["s3://me:secret@bucket/a", "s3://bucket/a?key=secret", "s3://bucket/a#secret"]
+)
+def test_an_address_holds_no_key(address: str) -> None:
+    with pytest.raises(BadOption, match="more than its name") as refused:
+        require_address(address)
+    assert "secret" not in str(refused.value)
+
+
+def test_an_address_is_written_one_way() -> None:
+    assert require_address("s3://bucket/museum/") == "s3://bucket/museum"
+
+
+def test_a_folder_whose_disk_is_away_takes_nothing(tmp_path: Path) -> None:
+    objects = made(f"file://{tmp_path}/bucket")
+    objects.put("a", b"1")
+    (tmp_path / "bucket").rename(tmp_path / "away")
+    (tmp_path / "bucket").mkdir()  # as where nothing is mounted
+    for ask in (lambda: objects.put("b", b"2"), lambda: objects.get("a"), lambda: objects.size("a")):
+        with pytest.raises(ObjectsUnreachable, match="as if its disk were away"):
+            ask()
+    assert list((tmp_path / "bucket").iterdir()) == []
+    (tmp_path / "bucket").rmdir()
+    (tmp_path / "away").rename(tmp_path / "bucket")
+    assert objects.get("a") == b"1"
+
+
+def test_what_this_machine_cannot_write_is_no_bucket_that_does_not_answer(tmp_path: Path) -> None:
+    objects = made(f"file://{tmp_path}/bucket")
+    objects.put("a", b"1" * 10_000)
+    (tmp_path / "came").touch()
+    with pytest.raises(FileExistsError):
+        objects.fetch("a", tmp_path / "came")
