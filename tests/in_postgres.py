@@ -28,14 +28,14 @@ def _created(cls: type[Home], root: Path) -> Home:
     is_new = not (root / "FORMAT").exists()
     home: Home = _create(cls, root)
     if is_new:
-        engines.write(root, made_in(root.resolve()))
+        engines.write(root, engines.Engines(made_in(root.resolve()), commits=True))
     return home
 
 
 def _opened(cls: type[Catalog], place: Path | str, *, read_only: bool = False, owner: str = "") -> Catalog:
     if not isinstance(place, str):
         # Where a test opens the file of a home, it means the catalog of the home.
-        of_home = engines.catalog_address(place.parent)
+        of_home = engines.read(place.parent).catalog
         place = of_home or (schema_for(place) if read_only else made_in(place))
     engine = open_engine(place, read_only=read_only, owner=owner)
     return cls(engine, place, read_only=read_only, owner=owner)
@@ -50,13 +50,13 @@ def _copied(source: Path, target: Path, *more: Any, **how: Any) -> Path:
     if (copied / engines.FILE).exists():
         address = schema_for(copied.resolve())
         engine = connect(address, read_only=False)
-        before = engines.catalog_address(copied) or ""
+        before = engines.read(copied).catalog or ""
         with carrying.held(before) as rows, postgres.making(engine) as copy:
             carrying.copy_all(rows, copy)
             postgres.set_number(copy, SCHEMA)
         engine.dispose()
         carry_commits(CommitRows(before), CommitRows(address))
-        engines.write(copied, address)
+        engines.write(copied, engines.Engines(address, commits=True))
     return copied
 
 

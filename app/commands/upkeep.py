@@ -62,6 +62,8 @@ def _lines(where: str, found: Status, damaged: Sequence[str] | None) -> list[str
         lines.append(f"Process {found.updating.pid} holds the updater lock {since}.")
     if found.catalog:
         lines.append(f"The catalog lies in {found.catalog}.")
+    if found.objects:
+        lines.append(f"Pictures and releases lie in {found.objects}.")
     lines.append(f"Disk: {size(found.used_bytes)} used, {size(found.free_bytes)} free.")
     return lines
 
@@ -244,42 +246,6 @@ def restore(
 
 def _passed_over(why: str) -> str:
     return f"What went live last is damaged there: {why} `perennial repair` mends the home, where it can be mended."
-
-
-def home_(
-    asked: Annotated[Literal["move"], argument("What to do: carry its catalog to another place.", "move")],
-    to: Annotated[
-        str,
-        option(
-            "--to",
-            says="postgresql://user@host/database, whose password is in PGPASSWORD or ~/.pgpass; `sqlite`: back "
-            "into the home.",
-        ),
-    ],
-    home: HomeOption = None,
-    is_json: JsonOption = False,
-) -> None:
-    """Move the catalog into PostgreSQL, or back.
-
-    Servers of the home go on answering and follow by themselves; writing waits until it is done.
-    """
-    settings = settings_for(home)
-    from app.home.catalog_move import move_catalog
-    from app.home.folder import Home
-
-    done = move_catalog(Home.open(settings.home), to)
-    if done.left == done.catalog:
-        said = f"The catalog in {done.catalog} is that of this home now."
-        if done.was_of:
-            said += f" It was that of the home at {done.was_of}, which cannot write to it any more."
-        show(is_json, done, said)
-        return
-    show(
-        is_json,
-        done,
-        f"The catalog lies in {done.catalog} now: {done.rows:,} rows, each compared, in {done.seconds:.0f} s.",
-        f"What was in {done.left} stays there unused, with what is removed for good later; delete it when you like.",
-    )
 
 
 def replay(release: ReleaseArgument, home: HomeOption = None, is_json: JsonOption = False) -> None:

@@ -184,3 +184,6 @@ class Status:
     free_bytes: int  # of its disk
     degraded: tuple[Degraded, ...] = ()  # what is not as it should be
     catalog: str = ""  # the address of the database that holds it; empty where it lies in the home
+    objects: str = (
+        ""  # the address of the bucket that holds pictures and releases; empty where they lie in the home
+    )

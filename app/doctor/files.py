@@ -46,6 +46,7 @@ _AT_TOP = frozenset(
         "pruned",
         "damaged",
         "updater.lock",
+        "fetching.lock",
         "commits.lock",
         "exports",
         "uploads",

@@ -50,9 +50,9 @@ from app.home.enough import require_room
 from app.home.folder import Home
 from app.home.package import sealed, unsealed
 from app.home.packs import keys_of, write_pack
-from app.home.published import MANIFEST as PUBLISHED
 from app.home.published import listed_files
 from app.home.settings import SETTINGS_FILE, settings_file
+from app.home.shared import MANIFEST as PUBLISHED
 from app.home.store import ReleaseStore
 from ingest.carrying import copy_rows, held
 from ingest.records import FINAL_STATES
@@ -115,12 +115,19 @@ def write_backup(home: Home, to: Path, tell: Tell) -> BackupWritten:
     """Writes a backup of a home into a new folder below `to`, which is made where it is missing.
 
     Raises:
-        UsageProblem: the place is in the home, or the folder above it is not there.
+        UsageProblem: the place is in the home, or the folder above it is not there, or the home's pictures lie in a
+            bucket.
         UpdateRunning: another backup is being written there.
         HomeDamaged: the catalog is damaged, no release is whole, or a file has gone; `doctor` says more.
         NoSpace: the disk is full. Of what was begun nothing stays.
     """
     home.require_stores()
+    if home.objects_address is not None:
+        raise UsageProblem(
+            f"Pictures and releases of this home lie in {home.objects_address}, and are not copied from there. "
+            "Have the bucket keep what is deleted (versioning) and the database write backups of its own; or carry "
+            "both back first: `perennial home move --objects home`."
+        )
     if to.resolve().is_relative_to(home.root.resolve()):
         raise UsageProblem(f"{to} is in the home; name a place outside, best on another disk.")
     if not to.absolute().parent.is_dir():

@@ -26,11 +26,9 @@ from app.home.damage import CATALOG
 from app.home.durable import FileSystem, free_bytes, temporary
 from app.home.folder import Home
 from app.home.store import ReleaseStore
-from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
 from ingest.errors import CatalogError, UnknownImage
 from ingest.sentence import joined, phrase
-from ingest.storage import Store
 
 logger = logging.getLogger(__name__)
 
@@ -233,8 +231,8 @@ def _put_in_place(home: Home) -> None:
 def _told(home: Home, lost: _Lost, by: str) -> Iterator[str]:
     when = datetime.fromtimestamp(home.catalog_copy.stat().st_mtime, UTC).isoformat(" ", "minutes")[:16]
     yield phrase("The catalog is as it was at {time} UTC; the damaged one lies beside it.", time=when)
-    with Catalog.open(home.catalog) as catalog, Store.open(home.blobs) as blobs:
-        stored = set(BlobStore(blobs).ids())
+    with Catalog.open(home.catalog) as catalog, closing(home.open_blobs(catalog)) as blobs:
+        stored = set(blobs.ids())
         _hide_again(catalog, stored, lost, by)
         known = {one.id for one in catalog.chunks()}
         gone = [name for chunk, name in lost.chunks.items() if chunk not in known]

@@ -7,11 +7,11 @@ done. Nobody can write to what was left behind.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from app.desk.errors import UpdateRunning, UsageProblem
-from app.home import engines, lock
+from app.home import engines, holding, lock
 from app.home.catalog_copy import copying, drop_copy, keep_copy
 from app.home.commits import carry_commits, kept_at
 from app.home.durable import FileSystem, fault
@@ -22,6 +22,7 @@ from ingest.postgres_connection import address_of
 
 HERE = "sqlite"
 """Says that the catalog is to lie in the home's folder."""
+_PATIENCE = 2.0  # seconds: a worker outlives its job by the moment in which it copies the catalog
 DECIDED = "catalog:decided"
 """The fault point just before everybody is sent to the new place."""
 
@@ -56,11 +57,11 @@ def move_catalog(home: Home, to: str) -> Moved:
     started = time.monotonic()
     if _is_same(place, before):
         was = claim(before, home.identity) if isinstance(before, str) else home.identity
-        if was == home.identity:
+        if not {*was.split("\n")}.isdisjoint(home.identity.split("\n")):
             raise UsageProblem(f"The catalog lies in {place} already.")
         return Moved(str(place), str(place), 0, time.monotonic() - started, was.partition("\n")[0])
-    with lock.hold(home.lock, "moving the catalog"), copying(home):
-        _require_rest(home)
+    with holding.hold(home, holding.UPDATER, "moving the catalog"), copying(home):
+        require_rest(home)
 
         def decide() -> None:
             here, there = home.commits_place, home.commits if place == home.catalog else place
@@ -69,7 +70,9 @@ def move_catalog(home: Home, to: str) -> Moved:
                 # First: what is removed for good from now on would stay in it, and `repair` might take it one day.
                 drop_copy(home)
                 fault(DECIDED)
-                engines.write(home.root, None if place == home.catalog else to)
+                is_there = place != home.catalog
+                kept = engines.read(home.root)
+                engines.write(home.root, replace(kept, catalog=to if is_there else None, commits=is_there))
 
         rows = carry(before, place, decide, owner=home.identity)
     keep_copy(home, at_once=True)  # where it lies in the home again
@@ -82,7 +85,23 @@ def _is_same(place: Path | str, other: Path | str) -> bool:
     return place == other
 
 
-def _require_rest(home: Home) -> None:
+def require_rest(home: Home) -> None:
+    """Refuses while a job is at work, or another machine that shares the home.
+
+    Raises:
+        UpdateRunning: one is; the sentence names it.
+    """
+    others = holding.at_work_elsewhere(home)
+    if others:
+        raise UpdateRunning(
+            f"Other machines are at work on this home: {', '.join(others)}. Stop their servers and workers, and try "
+            "again half a minute later."
+        )
+    end = time.monotonic() + _PATIENCE
     for path in sorted((home.root / "workers").glob("*.lock")):
-        if lock.holder(path) is not None:
-            raise UpdateRunning(f"Job {path.stem} is at work and writes to the catalog. Wait until it ends.")
+        while holding.holder(home, path.stem) is not None:
+            if time.monotonic() > end:
+                raise UpdateRunning(
+                    f"Job {path.stem} is at work and writes to the catalog. Wait until it ends."
+                )
+            time.sleep(0.05)

@@ -48,6 +48,10 @@ def is_full(error: OSError) -> bool:
     return error.errno in _FULL
 
 
+PUSH_POINTS: tuple[str, ...] = ("version:push", "generation:push", "release:push")
+"""Where the folder of a home that machines share is on this one, and no other has it yet."""
+
+
 def fault(point: str) -> None:
     """Dies here, as if killed, when the environment names this point: one of `FAULT_POINTS`, or a caller's own."""
     if os.environ.get(FAULT_VARIABLE) == point:

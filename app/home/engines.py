@@ -2,6 +2,8 @@
 
     catalog = "postgresql://perennial@db.example.org/perennial"
     commits = "catalog"
+    objects = "s3://pictures/museum"
+    home = "0f3c1d0a5b7e4f0c9a6d2b8e1c4f7a90"
 
 It lies in the home and not among the settings of a machine, so that everybody who opens the home finds the same.
 """
@@ -11,33 +13,39 @@ from __future__ import annotations
 import json
 import tomllib
 import unicodedata
+from dataclasses import dataclass
 from pathlib import Path
 
 from app.desk.errors import HomeDamaged, UsageProblem
 from app.home.durable import FileSystem, replace_file
+from ingest.errors import BadOption
+from ingest.objects import require_address
 
 FILE = "engines.toml"
-_KNOWN = ("catalog", "commits")
+_KNOWN = ("catalog", "commits", "objects", "home")
 _SCHEME = "postgresql:"
 _UNWRITTEN = ("Cc", "Cs")  # categories of Unicode: control characters, halves of characters
 
 
-def catalog_address(root: Path) -> str | None:
-    """Returns the address of the database that holds a home's catalog; None where it lies in the home's folder.
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """Where the parts of a home lie; what is None lies in the home's folder."""
+
+    catalog: str | None = None  # the address of its database
+    # Whether the commits lie there, too; those of a home that was moved before 2026-11-28 do not.
+    commits: bool = False
+    objects: str | None = None  # the address of the bucket that holds pictures and published folders
+    home: str = ""  # what machines call the home that share it; one that shares nothing has no such name
+
+
+def read(root: Path) -> Engines:
+    """Reads where the parts of a home lie.
 
     Raises:
         HomeDamaged: the file cannot be read, or says something that is not known.
     """
-    return _said(root).get("catalog")
-
-
-def are_commits_in_catalog(root: Path) -> bool:
-    """Whether commits lie in the database of the catalog; those of a home that was moved before 2026-11-28 do not.
-
-    Raises:
-        HomeDamaged: the file cannot be read, or says something that is not known.
-    """
-    return "commits" in _said(root)
+    said = _said(root)
+    return Engines(said.get("catalog"), "commits" in said, said.get("objects"), said.get("home", ""))
 
 
 def _said(root: Path) -> dict[str, str]:
@@ -71,34 +79,50 @@ def _said(root: Path) -> dict[str, str]:
             f"{file} says that the commits lie in {said['commits']!r}; they lie with the catalog "
             '(`commits = "catalog"`, below its address), or in the home, without a line.'
         )
+    try:
+        is_bucket = "objects" not in said or bool(require_address(said["objects"]) and said["home"])
+    except (BadOption, TypeError, AttributeError, KeyError):
+        is_bucket = False
+    if not is_bucket:
+        raise HomeDamaged(
+            f"{file} says that the pictures lie in {said['objects']!r}; it needs an address like s3://bucket/folder, "
+            'and what machines call the home (`home = "…"`), as `perennial home move --objects` writes both.'
+        )
     return said
 
 
-def line_of(catalog: str) -> str:
-    """Returns the line that says where the catalog lies.
+def line_of(address: str, part: str = "catalog") -> str:
+    """Returns the line that says where a part lies.
 
     Raises:
         UsageProblem: the address cannot be written so that it is read as it is.
     """
-    strange = [one for one in catalog if unicodedata.category(one) in _UNWRITTEN]
+    strange = [one for one in address if unicodedata.category(one) in _UNWRITTEN]
     # TOML knows what JSON escapes, but not the halves by which JSON may write a character.
-    line = f"catalog = {json.dumps(catalog, ensure_ascii=False)}\n"
-    if strange or tomllib.loads(line) != {"catalog": catalog}:
+    line = f"{part} = {json.dumps(address, ensure_ascii=False)}\n"
+    if strange or tomllib.loads(line) != {part: address}:
         raise UsageProblem(
-            f"The address of the catalog holds the character {''.join(strange[:1])!r}, which {FILE} cannot. "
+            f"The address of the {part} holds the character {''.join(strange[:1])!r}, which {FILE} cannot. "
             "Write it as %XX, as in any address, or leave it out."
         )
     return line
 
 
-def write(root: Path, catalog: str | None) -> None:
-    """Says where catalog and commits lie from now on; None: in the home's folder.
+def write(root: Path, engines: Engines) -> None:
+    """Says where the parts of a home lie from now on.
 
     Raises:
-        UsageProblem: the address cannot be written (see `line_of`).
+        UsageProblem: an address cannot be written (see `line_of`).
     """
-    if catalog is not None:
-        replace_file(root / FILE, (line_of(catalog) + 'commits = "catalog"\n').encode())
+    lines = []
+    if engines.catalog is not None:
+        lines.append(line_of(engines.catalog))
+        if engines.commits:
+            lines.append('commits = "catalog"\n')
+    if engines.objects is not None:
+        lines += [line_of(engines.objects, "objects"), line_of(engines.home, "home")]
+    if lines:
+        replace_file(root / FILE, "".join(lines).encode())
         return
     (root / FILE).unlink(missing_ok=True)
     FileSystem().fsync_dir(root)

@@ -20,6 +20,7 @@ from app.home.settings import Settings, load_settings
 from ingest.sentence import phrase
 
 if TYPE_CHECKING:
+    from ingest.blobs import BlobStore
     from ingest.catalog import Catalog
 
 FORMAT = 1
@@ -105,7 +106,8 @@ class Home:
         """
         if any(folder.is_dir() and any(folder.iterdir()) for folder in (self.commits, self.releases)):
             is_here = self.catalog_place == self.catalog
-            for path in (*[self.catalog] * is_here, self.blobs / "data.mdb"):
+            has_pictures = self.objects_address is None
+            for path in (*[self.catalog] * is_here, *[self.blobs / "data.mdb"] * has_pictures):
                 if not path.exists():
                     raise HomeDamaged(
                         f"{path} has gone, although this home has releases. Restore it from a backup; "
@@ -155,7 +157,7 @@ class Home:
         Raises:
             HomeDamaged: `engines.toml` says something that cannot be used.
         """
-        return engines.catalog_address(self.root) or self.catalog
+        return engines.read(self.root).catalog or self.catalog
 
     @property
     def commits_place(self) -> Path | str:
@@ -164,17 +166,38 @@ class Home:
         Raises:
             HomeDamaged: `engines.toml` says something that cannot be used.
         """
-        return self.catalog_place if engines.are_commits_in_catalog(self.root) else self.commits
+        return self.catalog_place if engines.read(self.root).commits else self.commits
+
+    @property
+    def objects_address(self) -> str | None:
+        """The address of the bucket that holds pictures and published folders; None where they lie in the home alone.
+
+        Raises:
+            HomeDamaged: `engines.toml` says something that cannot be used.
+        """
+        return engines.read(self.root).objects
 
     @property
     def identity(self) -> str:
         """What a database knows this home by, in lines: where it lies, and which folder of the disk it is.
 
         One of them stays as it is where a home is renamed on its disk, or seen at another path; a copy has neither.
+        A home that machines share is known by what they call it.
         """
+        shared = engines.read(self.root).home
+        return self.identity_of(shared) if shared else self.own_identity
+
+    @property
+    def own_identity(self) -> str:
+        """What a database knows a home by that no other machine shares."""
         facts = self.root.stat()
         place = os.fsencode(self.root.resolve()).decode(errors="replace").replace("\n", " ")
         return f"{place}\n{facts.st_dev}:{facts.st_ino}"
+
+    @staticmethod
+    def identity_of(shared: str) -> str:
+        """What a database knows a home by that machines share, by what they call it."""
+        return f"shared:{shared}"
 
     def open_catalog(self, *, read_only: bool = False) -> Catalog:
         """Opens the catalog where it lies, for this home.
@@ -186,6 +209,25 @@ class Home:
         from ingest.catalog import Catalog  # who asks a server needs none
 
         return Catalog.open(self.catalog_place, read_only=read_only, owner=self.identity)
+
+    def open_blobs(self, catalog: Catalog, *, read_only: bool = False) -> BlobStore:
+        """Opens the pictures where they lie; what lies in a bucket is found by the rows of the home's opened catalog.
+
+        Raises:
+            HomeDamaged: `engines.toml` says something that cannot be used.
+            StoreError: they cannot be opened (see `ingest.storage.Store.open`).
+        """
+        from ingest.blobs import BlobStore
+
+        address = self.objects_address
+        if address is None:
+            from ingest.storage import Store
+
+            return BlobStore(Store.open(self.blobs, read_only=read_only))
+        from ingest.objects import Objects
+        from ingest.packs import Packs
+
+        return BlobStore(Packs(Objects(address), catalog.packs))
 
     @property
     def catalog_copy(self) -> Path:

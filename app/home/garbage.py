@@ -76,20 +76,29 @@ def remove_unreferenced(
     and so do the ids in `keep`.
     """
     removed: list[str] = []
-    for folder in [] if kept is None else unneeded(kept, shelves):
-        if folder.name in keep or not (folder.name in at_once or is_old(folder, grace_seconds)):
-            continue
-        # Renamed first, so that a crash in the middle leaves no half folder on the shelf.
-        trash = home.staging / f"{TRASH_PREFIX}{uuid.uuid4().hex}"
-        fault("prune:rename")
-        files.rename(folder, trash)
-        files.fsync_dir(folder.parent)
-        fault("prune:renamed")
-        _delete(trash)
-        fault("prune:deleted")
-        removed.append(folder.name)
-        shutil.rmtree(home.graphs / folder.name, ignore_errors=True)  # those it got later
+    for shelf in [] if kept is None else shelves:
+        for folder in unneeded(kept or (), [shelf]):
+            if folder.name in keep or not (
+                folder.name in at_once or shelf.is_old(folder.name, grace_seconds)
+            ):
+                continue
+            shelf.drop(folder.name)
+            if folder.is_dir():
+                _remove(home, files, folder)
+            removed.append(folder.name)
     return removed
+
+
+def _remove(home: Home, files: FileSystem, folder: Path) -> None:
+    # Renamed first, so that a crash in the middle leaves no half folder on the shelf.
+    trash = home.staging / f"{TRASH_PREFIX}{uuid.uuid4().hex}"
+    fault("prune:rename")
+    files.rename(folder, trash)
+    files.fsync_dir(folder.parent)
+    fault("prune:renamed")
+    _delete(trash)
+    fault("prune:deleted")
+    shutil.rmtree(home.graphs / folder.name, ignore_errors=True)  # those it got later
 
 
 def unneeded(kept: Sequence[ReleaseManifest], shelves: Collection[Shelf]) -> list[Path]:
@@ -103,13 +112,11 @@ def unneeded(kept: Sequence[ReleaseManifest], shelves: Collection[Shelf]) -> lis
         for name in needed & set(shelf.ids()):
             with suppress(ReleaseDamaged):  # then there is nothing to go by
                 needed.add(str(shelf.read(name)[0].get("root")))
-        found += [shelf.folder / name for name in shelf.ids() if name not in needed]
+        names = dict.fromkeys(
+            [*shelf.ids(), *shelf.ids_here()]
+        )  # of a shared home some are here that others removed
+        found += [shelf.folder / name for name in names if name not in needed]
     return found
-
-
-def is_old(folder: Path, seconds: float) -> bool:
-    """Returns whether a published folder has been there for so long."""
-    return time.time() - folder.stat().st_mtime >= seconds
 
 
 def _delete(path: Path) -> None:

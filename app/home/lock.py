@@ -23,7 +23,7 @@ from app.desk.errors import UpdateRunning
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.02
 TIDYING = "tidying up"
-_TIDYING_SECONDS = 10.0
+TIDYING_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def hold(path: Path, what: str) -> Iterator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         if not _take(descriptor, path):
-            raise UpdateRunning(_refusal(path))
+            raise UpdateRunning(refusal(_read(path)))
         holder = LockHolder(
             os.getpid(), socket.gethostname(), datetime.now(UTC).isoformat("T", "seconds"), what
         )
@@ -96,7 +96,7 @@ def _take(descriptor: int, path: Path) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             waited = time.monotonic() - started
-            if waited > (_TIDYING_SECONDS if _read(path).what == TIDYING else patience):
+            if waited > (TIDYING_SECONDS if _read(path).what == TIDYING else patience):
                 return False
             time.sleep(_PAUSE_SECONDS)
         else:
@@ -112,8 +112,8 @@ def _read(path: Path) -> LockHolder:
         return LockHolder(0, socket.gethostname(), "just now", "starting")
 
 
-def _refusal(path: Path) -> str:
-    found = _read(path)
+def refusal(found: LockHolder) -> str:
+    """Returns what is said to who comes second."""
     return (
         f"Process {found.pid} on {found.host} is updating this home since {found.since} ({found.what}). "
         "Wait until it ends; search goes on meanwhile."

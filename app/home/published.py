@@ -13,17 +13,19 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
 from app.desk.errors import ReleaseDamaged
 from app.home.durable import FileSystem, explaining_full_disk, fault, is_full, publish_folder, sha256_of
+from app.home.shared import MANIFEST, SharedFolders
 from model_updates.version_files import SOUND
 
 JsonObject: TypeAlias = dict[str, object]
-MANIFEST = "manifest.json"
 _SHARED = ".shared"
 _ID = re.compile(r"([vgr])([0-9]+)-([0-9a-f]{8})")
 
@@ -31,15 +33,69 @@ _ID = re.compile(r"([vgr])([0-9]+)-([0-9a-f]{8})")
 class Shelf:
     """All published folders of one kind; the first letter of its label, such as `version`, begins every id."""
 
-    def __init__(self, folder: Path, label: str, files: FileSystem) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        label: str,
+        files: FileSystem,
+        shared: Callable[[], SharedFolders | None] = lambda: None,
+    ) -> None:
         self.folder = folder
         self.label = label
         self._files = files
+        self._shared = shared
 
     def ids(self) -> list[str]:
-        """Every published id, by sequence number."""
-        found = (path.name for path in self.folder.iterdir() if self._is_id(path.name))
-        return sorted(found, key=lambda name: (sequence(name), name))
+        """Every published id, by sequence number; where machines share a home, of all that any of them published."""
+        shared = self._shared()
+        return _in_order(shared.rows.ids(self.label[0])) if shared else self.ids_here()
+
+    def ids_here(self) -> list[str]:
+        """The ids of the folders that lie on this machine, by sequence number."""
+        return _in_order(path.name for path in self.folder.iterdir() if self._is_id(path.name))
+
+    def bring(self, published_id: str) -> Path:
+        """Returns the folder of what was published; where it is not on this machine it is fetched.
+
+        Raises:
+            ReleaseDamaged: it is nowhere, or what came is not what was published.
+            ObjectsUnreachable: the bucket does not answer.
+            NoSpace: the disk is full.
+        """
+        folder, shared = self.folder / published_id, self._shared()
+        if shared and self._is_id(published_id) and not folder.is_dir():
+            twins = {facts[1]: path for name in self.ids_here() for facts, path in self._files_of(name)}
+            shared.fetch(folder, twins.get)
+        return folder
+
+    def bring_again(self, published_id: str) -> bool:
+        """Fetches a folder in place of the one that lies here; says whether there is anywhere to fetch it from."""
+        shared, folder = self._shared(), self.folder / published_id
+        if not shared or published_id not in self.ids():
+            return False
+        fresh = shared.staging / uuid.uuid4().hex / published_id
+        fresh.parent.mkdir()
+        shared.fetch(fresh, lambda digest: None)  # what is damaged may have other names here
+        if folder.exists():
+            self._files.rename(folder, fresh.parent / "damaged")
+        self._files.rename(fresh, folder)
+        self._files.fsync_dir(folder.parent)
+        shutil.rmtree(fresh.parent, ignore_errors=True)
+        return True
+
+    def drop(self, published_id: str) -> None:
+        """Takes a folder back that others may have; what this machine has of it is the caller's to remove."""
+        shared = self._shared()
+        if shared and self._is_id(published_id):
+            shared.drop([published_id])
+
+    def is_old(self, published_id: str, seconds: float) -> bool:
+        """Whether a folder was published so long ago, or nobody knows when."""
+        shared, folder = self._shared(), self.folder / published_id
+        since = shared.rows.since(published_id) if shared else None
+        if since is not None:
+            return time.time() - since.timestamp() >= seconds
+        return not folder.is_dir() or time.time() - folder.stat().st_mtime >= seconds
 
     def publish(self, staged: Path) -> str:
         """Moves a finished folder to the shelf and returns its id; of content that is there already, that one's.
@@ -66,10 +122,11 @@ class Shelf:
                 fault(f"{self.label}:fsync-parent")
                 self._files.fsync_dir(self.folder)
                 shutil.rmtree(staged)
+                self._push(existing)
                 return existing
             self._share(staged)
             _for_whom_the_manifest_is(staged, manifest)
-            highest = max((sequence(name) for name in self.ids()), default=0)
+            highest = max((sequence(name) for name in [*self.ids(), *self.ids_here()]), default=0)
             target = self.folder / f"{self.label[0]}{highest + 1}-{sha256_of(manifest)[:8]}"
             try:
                 publish_folder(self._files, staged, target, self.label)
@@ -77,13 +134,20 @@ class Shelf:
                 if error.errno not in {errno.EEXIST, errno.ENOTEMPTY}:
                     raise
                 return self.publish(staged)  # another process was first
+            self._push(target.name)
         return target.name
+
+    def _push(self, published_id: str) -> None:
+        shared = self._shared()
+        if shared:
+            fault(f"{self.label}:push")
+            shared.push(self.folder / published_id)
 
     def known(self, folder: Path) -> str | None:
         """Returns the id of what has the same content as a folder with a manifest; None where nothing has."""
         digest = sha256_of(folder / MANIFEST)
-        for name in self.ids():
-            if name.endswith(f"-{digest[:8]}") and _contents(self.folder / name) == _contents(folder):
+        for name in {*self.ids(), *self.ids_here()}:
+            if name.endswith(f"-{digest[:8]}") and _contents(self.bring(name)) == _contents(folder):
                 return name
         return None
 
@@ -95,8 +159,11 @@ class Shelf:
         """
         if not self._is_id(published_id):
             raise ReleaseDamaged(f"{published_id!r} is not the id of a {self.label}.")
+        shared, data = self._shared(), None
+        if shared and not (self.folder / published_id).is_dir():
+            data = shared.rows.manifest(published_id)
         try:
-            data = (self.folder / published_id / MANIFEST).read_bytes()
+            data = data or (self.folder / published_id / MANIFEST).read_bytes()
         except OSError as error:
             raise ReleaseDamaged(
                 f"The manifest of {self.label} {published_id} cannot be read ({error.strerror})."
@@ -118,6 +185,7 @@ class Shelf:
         Raises:
             ReleaseDamaged: Something is missing or changed.
         """
+        self.bring(published_id)
         manifest, found = self.read(published_id)
         if found != sha256:
             raise ReleaseDamaged(f"The manifest of {self.label} {published_id} was replaced.")
@@ -142,7 +210,7 @@ class Shelf:
 
     def _share(self, staged: Path) -> None:
         """Gives the files of a staged folder that are on the shelf, byte by byte, the place of those."""
-        held = {facts: path for name in self.ids() for facts, path in self._files_of(name)}
+        held = {facts: path for name in self.ids_here() for facts, path in self._files_of(name)}
         fault(f"{self.label}:share")
         for name, size, digest in listed_files(_json_object((staged / MANIFEST).read_bytes(), staged.name)):
             twin = held.get((size, digest))
@@ -173,6 +241,10 @@ class Shelf:
     def _is_id(self, name: str) -> bool:
         match = _ID.fullmatch(name)
         return match is not None and match[1] == self.label[0]
+
+
+def _in_order(ids: Iterable[str]) -> list[str]:
+    return sorted(ids, key=lambda name: (sequence(name), name))
 
 
 def sequence(published_id: str) -> int:

@@ -28,14 +28,15 @@ from app.desk.errors import (
     UsageProblem,
 )
 from app.desk.health import SkippedCommit
-from app.home import garbage, lock, pruned
+from app.home import garbage, holding, lock, pruned
 from app.home.commits import REASONS, CommitLog, CommitPlace, CommitRecord, Debt, now
 from app.home.damage import Damage, is_passing
 from app.home.durable import FileSystem, explaining_full_disk, fault, folder_bytes
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
 from app.home.pruned import Pruned
-from app.home.published import MANIFEST, Shelf, sequence
+from app.home.published import Shelf, sequence
+from app.home.shared import MANIFEST, SharedPlace
 from ingest.sentence import phrase, to_stored
 from model_updates.version_files import GRAPHS
 
@@ -107,9 +108,10 @@ class ReleaseStore:
         self._home = home
         self._files = files or FileSystem()
         self._log = CommitLog(CommitPlace(home, self._files))
-        self._versions = Shelf(home.versions, "version", self._files)
-        self._generations = Shelf(home.generations, "generation", self._files)
-        self._releases = Shelf(home.releases, "release", self._files)
+        self._shared = SharedPlace(home, self._files)
+        self._versions = Shelf(home.versions, "version", self._files, self._shared.now)
+        self._generations = Shelf(home.generations, "generation", self._files, self._shared.now)
+        self._releases = Shelf(home.releases, "release", self._files, self._shared.now)
         self.damage = Damage(home.damaged)  # what was found damaged
         self._manifests: dict[str, ReleaseManifest] = {}  # what was read last, by sha256
         # A thread, not a flag: another thread of this process is another updater.
@@ -122,7 +124,7 @@ class ReleaseStore:
         Raises:
             UpdateRunning: Somebody else is at it; the sentence names who and since when.
         """
-        with lock.hold(self._home.lock, what):
+        with holding.hold(self._home, holding.UPDATER, what):
             self._locked_by = threading.get_ident()
             try:
                 yield
@@ -131,7 +133,7 @@ class ReleaseStore:
 
     def lock_holder(self) -> lock.LockHolder | None:
         """Who is updating now, or None."""
-        return lock.holder(self._home.lock)
+        return holding.holder(self._home, holding.UPDATER)
 
     def publish_version(self, staged: Path) -> str:
         """Makes a staged version immutable and returns its id; the same content again gives the id it already has.
@@ -216,7 +218,8 @@ class ReleaseStore:
         """
         if reason not in REASONS:
             raise UsageProblem(f"A commit's reason is one of {', '.join(REASONS)}; {reason!r} is not.")
-        with lock.briefly(self._home.commits_lock, alone=False):  # or it may be pruned meanwhile
+        self.fetch_live()
+        with holding.briefly(self._home, alone=False):  # or it may be pruned meanwhile
             return self._commit(release_id, parent=parent, reason=reason, why=why, by=by, debt=debt)
 
     def _commit(
@@ -326,6 +329,7 @@ class ReleaseStore:
         if not matches:
             shown = ", ".join(reversed(known[-KNOWN_SHOWN:])) or "none yet"
             raise UnknownRelease(f"There is no release {id_or_prefix!r}. Known, newest first: {shown}.")
+        self._releases.bring(matches[0])
         return self._read_release(matches[0])
 
     def readable(self, id_or_prefix: str) -> ReleaseRecord | None:
@@ -356,6 +360,40 @@ class ReleaseStore:
     def names(self) -> list[str]:
         """The ids of all releases on the shelf, damaged ones too, oldest first."""
         return self._releases.ids()
+
+    def version_folder(self, version: str) -> Path:
+        """Returns where a version lies on this machine; where machines share a home, it is fetched when it is missing.
+
+        Raises:
+            ReleaseDamaged: it is nowhere, or what came is not what was published.
+            ObjectsUnreachable: the bucket does not answer.
+        """
+        return self._versions.bring(version)
+
+    def generation_folder(self, generation: str) -> Path:
+        """Returns where a generation lies on this machine; see `version_folder`."""
+        return self._generations.bring(generation)
+
+    def fetch_live(self) -> None:
+        """Fetches what is live, where machines share the home: who holds a lock would wait for it otherwise."""
+        if self._shared.now() is not None:
+            self.standing()
+
+    def is_here(self, release_id: str) -> bool:
+        """Whether all of a release lies on this machine; where machines share the home, some may not.
+
+        Raises:
+            UnknownRelease, ReleaseDamaged: its manifest cannot be read.
+        """
+        if self._shared.now() is None:
+            return True
+        record = self.release(release_id)
+        folders = self._home.versions / record.version, self._home.generations / record.generation
+        return all(folder.is_dir() for folder in folders)
+
+    def has_version(self, version: str) -> bool:
+        """Whether a version is published."""
+        return version in self._versions.ids()
 
     def version_bytes(self, version: str) -> int:
         """How large the files of a version are that the version it was made from does not have; 0 when it has gone."""
@@ -420,6 +458,24 @@ class ReleaseStore:
             forget_held()
         return is_damaged
 
+    def fetch_damaged(self, record: ReleaseRecord) -> list[str]:
+        """Fetches what is damaged of a release again, where machines share the home; returns its names.
+
+        Raises:
+            ReleasePruned: It was pruned.
+            ObjectsUnreachable: The bucket does not answer.
+        """
+        fetched = []
+        for shelf, name, sha256 in self._parts(record.require_kept()):
+            try:
+                shelf.verify(name, sha256, every_byte=True, leave_out=GRAPHS)
+            except ReleaseDamaged as error:
+                if shelf.bring_again(name):
+                    logger.warning("%s was fetched again: %s", name, error)
+                    self.damage.forget(name)
+                    fetched.append(name)
+        return fetched
+
     def read_through(self, sound: str = "") -> Standing:
         """What the commit log says once every byte of what is live was read, but for a release known to be `sound`.
 
@@ -441,14 +497,17 @@ class ReleaseStore:
             UpdateRunning: Somebody else is updating.
         """
         with self._locked("pruning releases"):
-            with lock.briefly(self._home.commits_lock, alone=True):
+            with holding.briefly(self._home, alone=True):
                 live = self.standing().commit
                 if live is not None and live.release in names:
                     raise UsageProblem(
                         phrase("{release} is live and cannot be pruned.", release=live.release)
                     )
+                shared = self._shared.now()
                 for name in names:
-                    pruned.mark(self._home.pruned, name, by=by, why=why, files=self._files)
+                    mark = pruned.mark(self._home.pruned, name, by=by, why=why, files=self._files)
+                    if shared:
+                        shared.rows.mark_pruned(name, mark.to_json())
             fault("prune:marked")
             logger.info("pruned by %s: %s", by, ", ".join(names))
             return self.collect_garbage(at_once=self._given_up(), grace_seconds=garbage.UNRELEASED_SECONDS)
@@ -506,8 +565,9 @@ class ReleaseStore:
         at_once = self._given_up(names)
         return [
             folder
-            for folder in garbage.unneeded(kept, (self._versions, self._generations))
-            if folder.name in at_once or garbage.is_old(folder, garbage.UNRELEASED_SECONDS)
+            for shelf in (self._versions, self._generations)
+            for folder in garbage.unneeded(kept, [shelf])
+            if folder.name in at_once or shelf.is_old(folder.name, garbage.UNRELEASED_SECONDS)
         ]
 
     def _given_up(self, names: Collection[str] = ()) -> set[str]:
@@ -547,8 +607,14 @@ class ReleaseStore:
             manifest=manifest,
             folder=self._releases.folder / release_id,
             sha256=digest,
-            pruned=pruned.read(self._home.pruned, release_id),
+            pruned=self._pruned(release_id),
         )
+
+    def _pruned(self, release_id: str) -> Pruned | None:
+        shared = self._shared.now()
+        if shared:
+            return pruned.of_json(shared.rows.pruned(release_id), release_id)
+        return pruned.read(self._home.pruned, release_id)
 
     def _require_intact(
         self,

@@ -14,7 +14,7 @@ from PIL import Image
 
 from app.desk.errors import ReleaseDamaged
 from app.desk.troubles import saying_what_is_missing
-from app.home import lock
+from app.home import engines, lock
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.store import ReleaseStore
@@ -50,7 +50,8 @@ class Workspace:
     features: FeatureStore
     releases: ReleaseStore
     beside: frozenset[str] | None = None  # chunks that may stand beside others, while an update is replayed
-    _stores: tuple[Store, ...] = ()
+    _features: Store | None = None
+    _is_for_reading: bool = False
     _using: ExitStack = field(default_factory=ExitStack)  # the catalog: nobody may replace its file
     _versions: OrderedDict[str, Version] = field(default_factory=OrderedDict)
     _searchers: OrderedDict[str, SearchEncoder] = field(default_factory=OrderedDict)
@@ -76,29 +77,37 @@ class Workspace:
         using = ExitStack()
         with suppress(OSError):  # who may not write here replaces nothing, either
             using.enter_context(lock.briefly(home.catalog_lock, alone=False))
-        blobs, features = (Store.open(path, read_only=read_only) for path in (home.blobs, home.features))
+        catalog = home.open_catalog(read_only=read_only)
+        # A home that came to share what others have has none of its own yet.
+        keeps = read_only and not (home.objects_address and not home.features.is_dir())
+        features = Store.open(home.features, read_only=keeps)
         return cls(
             settings=settings,
             home=home,
-            catalog=home.open_catalog(read_only=read_only),
-            blobs=BlobStore(blobs),
+            catalog=catalog,
+            blobs=home.open_blobs(catalog, read_only=read_only),
             features=FeatureStore(features),
             releases=ReleaseStore(home),
-            _stores=(blobs, features),
+            _features=features,
+            _is_for_reading=read_only,
             _using=using,
         )
 
     def follow_catalog(self) -> None:
-        """Opens the catalog where it lies now, when somebody has carried it to another place."""
-        place = self.home.catalog_place
+        """Opens catalog and pictures where they lie now, when somebody has carried them to another place."""
+        said = engines.read(self.home.root)
+        place = said.catalog or self.home.catalog
         if place != self.catalog.place:
             self.catalog.follow(place)
+        if said.objects != self.blobs.address:
+            self.blobs.follow(self.home.open_blobs(self.catalog, read_only=self._is_for_reading))
 
     def close(self) -> None:
         """Closes catalog and stores."""
         self.catalog.close()
-        for store in self._stores:
-            store.close()
+        self.blobs.close()
+        if self._features is not None:
+            self._features.close()
         self._using.close()
 
     def __enter__(self) -> Workspace:
@@ -110,7 +119,7 @@ class Workspace:
     def open_version(self, version_id: str) -> Version:
         """Loads a version, every byte checked; the last few stay in memory. Do not train the encoder you get."""
         if version_id not in self._versions:
-            loaded: Version = _in_torch().load_version(self.home.versions / version_id)
+            loaded: Version = _in_torch().load_version(self.releases.version_folder(version_id))
             loaded.encoder.spares_second = self.settings.second_tower == "where-needed"
             self._versions[version_id] = loaded
             while len(self._versions) > KEPT_VERSIONS:
@@ -127,7 +136,7 @@ class Workspace:
             graphs = self._graphs_of(version_id)
             if graphs is None:
                 return self.open_encoder(version_id)
-            opened = PortableEncoder(self.home.versions / version_id, graphs=graphs)
+            opened = PortableEncoder(self.releases.version_folder(version_id), graphs=graphs)
             opened.spares_second = self.settings.second_tower == "where-needed"
             self._searchers[version_id] = opened
             while len(self._searchers) > KEPT_VERSIONS:
@@ -144,7 +153,7 @@ class Workspace:
             ReleaseDamaged: they are damaged, and there is no torch to make them again.
             NeedsLearning: there never were any, and there is no torch to make them.
         """
-        folder, later = self.home.versions / version_id, self.home.graphs / version_id
+        folder, later = self.releases.version_folder(version_id), self.home.graphs / version_id
         found = graphs_of(folder, later)
         if found.are_damaged:
             found = self._restored(folder, later, found)
@@ -185,7 +194,7 @@ class Workspace:
 
     def carried(self, version_id: str, strategy: str) -> State | None:
         """Reads what a strategy carried to a version; None when it never ran on its line."""
-        state: State | None = _in_torch().load_state(self.home.versions / version_id, strategy)
+        state: State | None = _in_torch().load_state(self.releases.version_folder(version_id), strategy)
         return state
 
     def open_encoder(self, version_id: str) -> Encoder:
@@ -195,7 +204,7 @@ class Workspace:
     def open_generation(self, generation_id: str, *, but_damaged: bool = False) -> Generation:
         """Loads a generation, every byte checked; onto the GPU when the settings name it (see `load_generation`)."""
         on_gpu = self.settings.device == "cuda"
-        folder = self.home.generations / generation_id
+        folder = self.releases.generation_folder(generation_id)
         mark = self.releases.damage.of(folder)
         if mark is not None and not but_damaged:  # what is held of it in memory is mapped from the same files
             raise GenerationDamaged(mark.why)
@@ -203,12 +212,12 @@ class Workspace:
 
     def version_manifest(self, version_id: str) -> dict[str, object]:
         """Reads what a version's manifest says, without its weights."""
-        return read_manifest(self.home.versions / version_id)
+        return read_manifest(self.releases.version_folder(version_id))
 
     def root_of(self, version_id: str) -> str:
         """Returns the version that a version's line started from; one that was imported starts a line here."""
         root = str(self.version_manifest(version_id).get("root") or version_id)
-        return root if (self.home.versions / root).is_dir() else version_id
+        return root if self.releases.has_version(root) else version_id
 
     def load_image(self, image_id: str) -> Image.Image:
         """Returns a stored picture, decoded, upright, RGB."""

@@ -12,7 +12,8 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
@@ -22,15 +23,15 @@ from app.desk.errors import ChunkHeld, PackageDamaged, UpdateRunning, UsageProbl
 from app.desk.jobs import Stage, StagePace
 from app.desk.operation import stored_of
 from app.desk.troubles import Trouble, explain
-from app.home import lock, logs
+from app.home import holding, logs
 from app.home.catalog_copy import keep_copy
 from app.home.durable import fault
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
-from app.jobs import worker
+from app.jobs import sharing, worker
 from app.jobs.track import Track
 from ingest.catalog import Catalog
-from ingest.errors import BadUpload
+from ingest.errors import BadUpload, LeaseLost
 from ingest.intake import IntakeOptions
 from ingest.limits import Limits
 from ingest.records import FINAL_STATES, JobRecord
@@ -86,7 +87,7 @@ def run_job(settings: Settings, job_id: str) -> int:
     path = worker.lock_file(home, job_id)
     path.parent.mkdir(exist_ok=True)
     try:
-        with lock.hold(path, f"job {job_id}"):
+        with holding.hold(home, job_id, f"job {job_id}"):
             code = _take(settings, home, job_id)
             # Only a job that has ended needs no lock any more.
             path.unlink()
@@ -94,6 +95,9 @@ def run_job(settings: Settings, job_id: str) -> int:
     except UpdateRunning as error:
         logger.info("job=%s has a worker already", job_id)
         return error.exit_code
+    except LeaseLost as error:
+        logger.warning("job=%s %s", job_id, error)
+        return _STOPPED
 
 
 def _take(settings: Settings, home: Home, job_id: str) -> int:
@@ -174,8 +178,26 @@ def _update(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     request = UpdateRequest.from_json(job.arguments)
     scratch = workspace.home.staging / job.id
     scratch.mkdir(exist_ok=True)
-    outcome = update_cycle.update(workspace, request, scratch=scratch, progress=report)
+    with _shared_checkpoint(workspace, job, scratch, report) as told_of:
+        outcome = update_cycle.update(workspace, request, scratch=scratch, progress=told_of)
     return {"state": _STATE_OF_VERDICT[outcome.verdict], "result": asdict(outcome)}
+
+
+@contextmanager
+def _shared_checkpoint(workspace: Workspace, job: JobRecord, scratch: Path, report: Tell) -> Iterator[Tell]:
+    """Goes on from what another machine had reached; gives whom to tell of progress, which is kept for others."""
+    from app.learning.training import CHECKPOINTS
+    from model_updates.checkpoint import FILE
+
+    checkpoint = sharing.Checkpoint(workspace.home, job.id, scratch / CHECKPOINTS / FILE)
+    checkpoint.bring()
+
+    def tell(stage: Stage) -> None:
+        report(stage)
+        checkpoint.push()
+
+    yield tell
+    checkpoint.drop()
 
 
 def _committed_before_death(workspace: Workspace, job: JobRecord) -> dict[str, Any] | None:
@@ -192,7 +214,8 @@ def _committed_before_death(workspace: Workspace, job: JobRecord) -> dict[str, A
 def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
     from app.learning import adding
 
-    by, source = job.arguments["by"], workspace.home.staging / job.id / job.arguments["source"]
+    by, kept = job.arguments["by"], job.arguments.get("kept", "")
+    source = workspace.home.staging / job.id / job.arguments["source"]
     chunk = job.progress.get("details", {}).get("chunk")
 
     def hold(kept: str) -> None:
@@ -204,10 +227,11 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
 
     if chunk is None:
         options = IntakeOptions(**job.arguments["options"], limits=Limits())
+        sharing.bring(workspace.home, source, kept)
         try:
             outcome = adding.add_chunk(workspace, source, options, by=by, progress=report, on_kept=hold)
         except BadUpload:
-            source.unlink(missing_ok=True)  # no second try can use it
+            sharing.drop(workspace.home, source, kept)  # no second try can use it
             raise
         said, commit, embedded = outcome.report.to_json(), outcome.commit, outcome.images_embedded
         made_again = outcome.made_again
@@ -229,7 +253,7 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     }
     if job.arguments.get("then"):
         result |= _queue_update(workspace, job.arguments["then"], said["chunk_id"])
-    source.unlink(missing_ok=True)
+    sharing.drop(workspace.home, source, kept)
     return {"state": "succeeded", "result": result}
 
 
@@ -290,7 +314,8 @@ def _removal(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, An
     scratch.mkdir(exist_ok=True)
     told = _committed_before_death(workspace, job)
     made = None if told is None else Removal(**told)
-    ended = rebuild_without(workspace, **job.arguments, scratch=scratch, progress=report, made=made)
+    with _shared_checkpoint(workspace, job, scratch, report) as told_of:
+        ended = rebuild_without(workspace, **job.arguments, scratch=scratch, progress=told_of, made=made)
     return {"state": _STATE_OF_VERDICT[ended.verdict], "result": asdict(ended)}
 
 
@@ -312,13 +337,14 @@ def _import(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     from app.learning.transfer import import_release
 
     asked = job.arguments
-    source = workspace.home.staging / job.id / asked["source"]
+    kept = asked.get("kept", "")
+    source = sharing.bring(workspace.home, workspace.home.staging / job.id / asked["source"], kept)
     try:
         came = import_release(workspace, source, sha256=asked["sha256"], progress=report)
     except (PackageDamaged, UsageProblem):
-        source.unlink(missing_ok=True)  # no second try can use it
+        sharing.drop(workspace.home, source, kept)  # no second try can use it
         raise
-    source.unlink(missing_ok=True)
+    sharing.drop(workspace.home, source, kept)
     return {"state": "succeeded", "result": asdict(came) | {"verified": asked["sha256"] is not None}}
 
 
@@ -361,7 +387,15 @@ class _Progress:
         if stage.name != self._name:
             logger.info("job=%s stage=%s %s", self._job_id, stage.name, stage.message)
         self._name, self._written = stage.name, now
-        self._catalog.update_job(self._job_id, progress=self._stage | self._track.to_json())
+        told = self._stage | self._track.to_json()
+        if self._catalog.update_job(self._job_id, only_from="running", progress=told):
+            return
+        if (
+            self._catalog.job(self._job_id).state == "cancelled"
+        ):  # on another machine, which cannot signal this one
+            _told_to_end.set()
+            raise KeyboardInterrupt
+        self._catalog.update_job(self._job_id, progress=told)
 
     def _keep(self, details: Mapping[str, Any]) -> None:
         self._kept |= {key: details[key] for key in _FOR_THE_NEXT & details.keys()}

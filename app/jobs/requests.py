@@ -15,11 +15,12 @@ from app.desk.chunks import Decided, Withdrawn
 from app.desk.errors import AppError
 from app.desk.jobs import UpdateRequest
 from app.desk.releases import SUFFIX
+from app.home import holding
 from app.home.commits import CommitRecord
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.workspace import Workspace
-from app.jobs import worker
+from app.jobs import sharing, worker
 from app.learning import going_live, standing
 from ingest.errors import IngestError
 from ingest.intake import IntakeOptions
@@ -70,12 +71,14 @@ def intake_job(
     chunk teaches nothing until somebody accepts it; without `held_why` the reason is that who asked may not let a
     chunk teach.
     """
+    home = Home.open(settings.home)
     arguments = intake_arguments(received.name, options, by=by, then=then) | {
         "held": is_held,
         "held_why": held_why,
+        "kept": sharing.keep(home, received),
     }
     job = worker.submit(settings, "ingest", arguments)
-    folder = Home.open(settings.home).staging / job.id
+    folder = home.staging / job.id
     folder.mkdir(exist_ok=True)
     received.rename(folder / received.name)
     return job
@@ -104,9 +107,13 @@ def intake_arguments(
 def folder_job(workspace: Workspace, folder: Path, *, by: str) -> JobRecord:
     """Queues looking at a folder of this machine again; one that waits sees what changed since, too."""
     for waiting in workspace.catalog.jobs(state="queued"):
-        if waiting.kind == "folder" and waiting.arguments["folder"] == str(folder):
+        is_it = waiting.kind == "folder" and waiting.arguments["folder"] == str(folder)
+        if is_it and worker.is_for(workspace.home, waiting):
             return waiting
-    return worker.submit(workspace.settings, "folder", {"folder": str(folder), "by": by})
+    asked = {"folder": str(folder), "by": by}
+    if holding.is_shared(workspace.home):
+        asked["machine"] = holding.place(workspace.home)
+    return worker.submit(workspace.settings, "folder", asked)
 
 
 def import_job(settings: Settings, received: Path, *, name: str, sha256: str | None, by: str) -> JobRecord:
@@ -117,8 +124,10 @@ def import_job(settings: Settings, received: Path, *, name: str, sha256: str | N
     """
     # What is said of it names the file; no name that a stranger chose touches the disk, but for letters as these.
     called = name if _HARMLESS.fullmatch(name) else received.name
-    job = worker.submit(settings, "import", {"source": called, "name": name, "sha256": sha256, "by": by})
-    folder = Home.open(settings.home).staging / job.id
+    home = Home.open(settings.home)
+    asked = {"source": called, "name": name, "sha256": sha256, "by": by, "kept": sharing.keep(home, received)}
+    job = worker.submit(settings, "import", asked)
+    folder = home.staging / job.id
     folder.mkdir(exist_ok=True)
     received.rename(folder / called)
     return job

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from app.desk.errors import UpdateRunning, UsageProblem
-from app.home import cores, lock
+from app.home import cores, holding, lock
 from app.home.folder import Home
 from app.home.garbage import RESUMABLE
 from app.home.settings import Settings
@@ -38,6 +38,7 @@ SETTINGS = "settings.json"
 
 _POLL_SECONDS = 0.2  # reading one row costs well under a millisecond
 _START_SECONDS = 30.0  # a Python start on a busy machine, with room
+_TAKEN_OVER_SECONDS = 600.0  # after which no other machine will take over what one was at
 _STOP_SECONDS = 10.0  # the longest step that Python cannot interrupt is one batch
 
 OnProgress = Callable[[JobRecord], None]
@@ -208,11 +209,15 @@ def cancel(settings: Settings, job_id: str) -> JobRecord:
 def recover(settings: Settings) -> list[JobRecord]:
     """Marks jobs whose worker died as interrupted; for the start of a server and for `status`.
 
-    A queued upload or gallery has not died: it waits for its turn in a server, or for the next one to start. Returns
-    the jobs that were marked now.
+    A queued upload or gallery has not died: it waits for its turn in a server, or for the next one to start. What
+    another machine of the home was at is left for the others to take over. Returns the jobs that were marked now.
     """
     with _catalog(settings) as (home, catalog):
-        dead = [job for job in catalog.jobs(state="running") if not is_alive(home, job.id)]
+        dead = [
+            job
+            for job in catalog.jobs(state="running")
+            if not is_alive(home, job.id) and not _will_be_taken_over(home, job)
+        ]
         queued = [job for job in catalog.jobs(state="queued") if job.kind in TEACHING]
         dead += [job for job in queued if not _is_active(home, job)]
         for job in dead:
@@ -225,6 +230,8 @@ def recover(settings: Settings) -> list[JobRecord]:
 def left(settings: Settings, own: Collection[str]) -> list[JobRecord]:
     """Returns the jobs, the oldest first, that whoever queued them has left: they wait, and for no other's work.
 
+    Also those that another machine of the home was at when it was heard of last.
+
     Args:
         settings: of the home.
         own: ids of the jobs that the caller follows.
@@ -235,12 +242,35 @@ def left(settings: Settings, own: Collection[str]) -> list[JobRecord]:
         before = [job for job in catalog.jobs(state="running") if job.id not in own] if waiting else []
         if any(job.kind not in TEACHING and is_alive(home, job.id) for job in before):
             return []
-        return waiting[::-1]
+        left = _left_by_machines(home, catalog) if holding.is_shared(home) else []
+        return [job for job in [*left, *waiting[::-1]] if job.id not in own and is_for(home, job)]
+
+
+def is_for(home: Home, job: JobRecord) -> bool:
+    """Whether a job may be done on this machine: one about a folder belongs to the machine that has it."""
+    return job.arguments.get("machine", "") in ("", holding.place(home))
+
+
+def _left_by_machines(home: Home, catalog: Catalog) -> list[JobRecord]:
+    """Returns the jobs, the oldest first, that other machines were at when they died, or that they ended in order."""
+    found = []
+    for job in catalog.jobs(state="running") + catalog.jobs(state="interrupted"):
+        other = None if is_alive(home, job.id) else holding.held_elsewhere(home, job.id)
+        # One that was interrupted in any other way waits for a person.
+        is_left = job.state == "running" or (job.kind not in TEACHING and other and other.is_given_back)
+        if other is not None and is_left:
+            found.append(job)
+    return sorted(found, key=lambda job: job.created)
+
+
+def _will_be_taken_over(home: Home, job: JobRecord) -> bool:
+    other = holding.held_elsewhere(home, job.id)
+    return other is not None and other.left > -_TAKEN_OVER_SECONDS
 
 
 def is_alive(home: Home, job_id: str) -> bool:
     """Says whether a worker has this job."""
-    return lock.holder(lock_file(home, job_id)) is not None
+    return holding.holder(home, job_id) is not None
 
 
 def log_file(settings: Settings, job_id: str) -> Path:
@@ -250,7 +280,7 @@ def log_file(settings: Settings, job_id: str) -> Path:
 
 def lock_file(home: Home, job_id: str) -> Path:
     """What a job's worker holds while it lives."""
-    return home.root / "workers" / f"{job_id}.lock"
+    return holding.path_of(home, job_id)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 from app.desk.errors import ParentMoved
 from app.desk.jobs import Stage, counted
 from app.desk.troubles import OWN_ERRORS
+from app.home import holding
 from app.home.commits import CommitRecord
 from app.home.enough import require_room
 from app.home.workspace import Workspace
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 _JOINING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
 _ROUNDED = 1.1  # what a store's pages take more than what they hold
 _BYTES_A_PICTURE = 24_000  # thumbnail, features, vector and rows
+_PATIENCE = 3600.0  # seconds, for which an upload waits for that of another machine
 _PROCESS_BYTES = 240 << 20  # of a process that takes pictures in, beside what it reads of the live release
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
@@ -62,20 +64,21 @@ def add_chunk(
         _, embedded = extend_gallery(workspace, why="what its index had lost", by=by, progress=progress)
         made_again = _made_again(index, workspace.catalog.gallery_size(), embedded)
     sooner = _Sooner(workspace, by, progress)
-    report = ingest_source(
-        source,
-        catalog=workspace.catalog,
-        blobs=workspace.blobs,
-        options=replace(options, networks=tuple(workspace.settings.fetch_networks)),
-        progress=lambda done, total: progress(_read_so_far(done, total)),
-        on_part=sooner,
-        on_plan=lambda pictures, size: require_room(
-            phrase("Taking these pictures in"),
-            workspace.home.root,
-            disk=round(_ROUNDED * size) + _BYTES_A_PICTURE * pictures,
-            memory=_PROCESS_BYTES + workspace.releases.bytes_to_open(live),
-        ),
-    )
+    with holding.in_turn(workspace.home, holding.INTAKE, patience=_PATIENCE):
+        report = ingest_source(
+            source,
+            catalog=workspace.catalog,
+            blobs=workspace.blobs,
+            options=replace(options, networks=tuple(workspace.settings.fetch_networks)),
+            progress=lambda done, total: progress(_read_so_far(done, total)),
+            on_part=sooner,
+            on_plan=lambda pictures, size: require_room(
+                phrase("Taking these pictures in"),
+                workspace.home.root,
+                disk=round(_ROUNDED * size) + _BYTES_A_PICTURE * pictures,
+                memory=_PROCESS_BYTES + workspace.releases.bytes_to_open(live),
+            ),
+        )
     details = {"chunk": report.chunk_id}
     opened = None if options.domain else open_domain(workspace, live, report.chunk_id)
     commit, embedded = extend_gallery(

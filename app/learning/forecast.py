@@ -193,7 +193,7 @@ def _peak(past: Sequence[JobRecord], encoder: Encoder) -> int:
 def _disk(workspace: Workspace, record: ReleaseRecord, past: Sequence[JobRecord], work: Workload) -> int:
     """Returns what a version adds, which shares what did not change with live, vectors of an index, and features."""
     before = [workspace.releases.version_bytes(str(job.result.get("version"))) for job in past]
-    version = max(before, default=0) or folder_bytes(workspace.home.versions / record.version)
+    version = max(before, default=0) or folder_bytes(workspace.releases.version_folder(record.version))
     return version + 4 * workspace.open_encoder(record.version).dim * (work.embed + work.features)
 
 

@@ -9,6 +9,7 @@ from app.desk.chunks import Decided, ShownAside
 from app.desk.errors import UsageProblem
 from app.desk.operation import grown
 from app.desk.probes import is_probes
+from app.home import holding
 from app.home.workspace import Workspace
 from ingest.deciding import accept_pairs
 from ingest.records import AsidePair, ChunkRecord
@@ -53,7 +54,10 @@ def decide(
     before = len(workspace.catalog.gallery_ids()) if accepted else 0
     out = workspace.catalog.take_out(record.id, take_out, by=by, why=why) if take_out else []
     if accepted:
-        accept_pairs(workspace.catalog, workspace.blobs, record, accepted, language=language, by=by, why=why)
+        with holding.in_turn(workspace.home, holding.INTAKE):
+            accept_pairs(
+                workspace.catalog, workspace.blobs, record, accepted, language=language, by=by, why=why
+            )
         # A picture may be known to the home and new to the gallery.
         new_pictures = len(workspace.catalog.gallery_ids()) - before
     if left:

@@ -92,6 +92,11 @@ def mend(workspace: Workspace, *, by: str, told: str = "", progress: Tell = say_
         ParentMoved: other releases kept going live meanwhile.
     """
     skipped = _standing(workspace).skipped
+    if skipped and _fetched_again(workspace, progress):
+        skipped, told = (
+            _standing(workspace).skipped,
+            joined(filter(None, [told, phrase("What was damaged was fetched again.")])),
+        )
     embedded = 0
     if skipped and not (_made_whole(workspace, progress) and not _standing(workspace).skipped):
         why = f"commit {skipped[0].number} is damaged"
@@ -121,6 +126,18 @@ def _standing(workspace: Workspace) -> Standing:
             for name in (record.id, record.version, record.generation):
                 releases.damage.forget(name)
     return releases.read_through(sound)
+
+
+def _fetched_again(workspace: Workspace, progress: Tell) -> bool:
+    """Fetches what is damaged of the newest release, where other machines have it; says whether anything was."""
+    newest = workspace.releases.history()[-1:]
+    record = workspace.releases.readable(newest[0].release) if newest else None
+    if record is None or record.pruned is not None:
+        return False
+    progress(Stage("repair", phrase("looking for what is damaged where it was published")))
+    fetched = workspace.releases.fetch_damaged(record)
+    workspace.forget_version(record.version)
+    return bool(fetched)
 
 
 def _lost_files(workspace: Workspace) -> tuple[str, list[str]]:

@@ -30,7 +30,10 @@ SPARE_BYTES = 256 << 20
 
 def bytes_needed(workspace: Workspace, record: ReleaseRecord) -> int:
     """Returns what an update may write: version and index twice (staged, checkpointed), new features, some air."""
-    folders = (workspace.home.versions / record.version, workspace.home.generations / record.generation)
+    folders = (
+        workspace.releases.version_folder(record.version),
+        workspace.releases.generation_folder(record.generation),
+    )
     published = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
     features = 4 * workspace.open_encoder(record.version).dim * len(workspace.catalog.gallery_ids())
     return 2 * published + 2 * features + SPARE_BYTES
@@ -57,7 +60,7 @@ def publish_version(
     files are taken that are the same.
     """
     staged = workspace.home.staging / f"version-{time.time_ns()}"
-    before = None if parent is None else workspace.home.versions / parent
+    before = None if parent is None else workspace.releases.version_folder(parent)
     try:
         write_version(staged, encoder, facts, states, parent=before, portable=True)
         return workspace.releases.publish_version(staged)

@@ -45,7 +45,7 @@ def replay(workspace: Workspace, release: str, progress: Tell) -> Replayed:
     """
     progress(Stage("plan", f"reading what is recorded of {release}"))
     record = workspace.releases.verify_release(release, with_graphs=False, with_index=False)
-    folder = workspace.home.versions / record.version
+    folder = workspace.releases.version_folder(record.version)
     said = read_manifest(folder)
     made = _made(record, said)
     kept = {chunk.id for chunk in workspace.catalog.chunks() if chunk.standing != WITHDRAWN}
@@ -130,7 +130,7 @@ def _trained_again(workspace: Workspace, lesson: Lesson, folder: Path, progress:
     )
     states = {lesson.strategy.name: replace(lesson.strategy.carried(), update=lesson.number)}
     return write_version(
-        folder, candidate, {}, states, parent=workspace.home.versions / lesson.parent.version
+        folder, candidate, {}, states, parent=workspace.releases.version_folder(lesson.parent.version)
     )
 
 

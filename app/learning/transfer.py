@@ -23,8 +23,8 @@ from app.home.enough import require_room
 from app.home.foreign import ORIGIN, require_plain
 from app.home.manifest import ReleaseManifest
 from app.home.package import place_of, read_package, write_package
-from app.home.published import MANIFEST
 from app.home.settings import Settings
+from app.home.shared import MANIFEST
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
@@ -56,7 +56,7 @@ def export_release(workspace: Workspace, release: str, target: Path) -> Exported
     """
     record = workspace.releases.verify_release(release)
     target = place_of(record.id, target)
-    version = workspace.home.versions / record.version
+    version = workspace.releases.version_folder(record.version)
     names = [MANIFEST, *workspace.version_manifest(record.version)["files"]]  # type: ignore[misc]
     files = {f"version/{name}": version / name for name in names}
     files |= {f"release/{name}": record.folder / name for name in (MANIFEST, *record.manifest.files)}

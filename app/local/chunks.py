@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -78,16 +78,14 @@ class Chunks(Opened):
     def _nothing_new(self, source: Path, options: IntakeOptions) -> IntakeReport | None:
         """Returns the report of a folder that is as it was, before anything heavy is loaded; None of any other."""
         from index.manifest import is_sound
-        from ingest.blobs import BlobStore
         from ingest.intake import nothing_new
-        from ingest.storage import Store
 
         live = self.store.current()
         if live is None or not source.is_dir():
             return None
-        with Store.open(self.home.require_stores().blobs) as store:
-            report = nothing_new(source, catalog=self.catalog, blobs=BlobStore(store), options=options)
-        generation = self.home.generations / self.store.release(live.release).generation
+        with closing(self.home.require_stores().open_blobs(self.catalog)) as blobs:
+            report = nothing_new(source, catalog=self.catalog, blobs=blobs, options=options)
+        generation = self.store.generation_folder(self.store.release(live.release).generation)
         return report if is_sound(generation, self.catalog.gallery_size()) else None
 
     def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:

@@ -35,7 +35,7 @@ class Upkeep(Opened):
         every = self.catalog.chunks()
         chunks = [one for one in every if probes or not is_probes(one)]
         left_out = sum(one.pairs for one in every if one not in chunks)
-        holder = self.store.lock_holder()
+        holder, parts = self.store.lock_holder(), engines.read(place.root)
         return Status(
             live=self._live(probes=probes),
             problem=self.problem,
@@ -52,7 +52,8 @@ class Upkeep(Opened):
             used_bytes=durable.room(place.root),
             free_bytes=durable.free_bytes(place.root),
             degraded=self.degraded(),
-            catalog=engines.catalog_address(place.root) or "",
+            catalog=parts.catalog or "",
+            objects=parts.objects or "",
         )
 
     def _live(self, *, probes: bool) -> Live | None:
@@ -98,7 +99,7 @@ class Upkeep(Opened):
     def verify(self) -> list[str]:
         damaged = []
         for record in self.store.releases():
-            if record.pruned is not None:
+            if record.pruned is not None or not self.store.is_here(record.id):
                 continue
             try:
                 self.store.verify_release(record.id)

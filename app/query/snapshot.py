@@ -12,6 +12,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -262,6 +263,8 @@ class LiveSnapshot:
 
         What is live already is loaded `anew` where that is asked.
         """
+        with suppress(*_LOADING_MAY_FAIL):  # it is said below
+            self._workspace.releases.fetch_live()
         with self._refreshing:
             try:
                 releases = self._workspace.releases

@@ -19,13 +19,14 @@ from app.desk.errors import HomeDamaged, NoRelease, ReleaseDamaged, UpdateRunnin
 from app.desk.health import Degraded
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
-from app.home import cores
+from app.home import cores, holding
 from app.home.catalog_copy import damage_in
 from app.home.commits import now
 from app.home.damage import CATALOG
 from app.home.degraded import degraded
 from app.home.garbage import UNRELEASED_SECONDS, resumable
 from app.home.workspace import Workspace
+from app.jobs import sharing
 from app.query.finder import Finder
 from app.query.snapshot import LiveSnapshot, Snapshot
 from app.server.admission import places_by_kind
@@ -108,6 +109,7 @@ class Serving:
             removed = [
                 *releases.clean_staging(resumable(self.workspace.catalog.jobs())),
                 *releases.collect_garbage(grace_seconds=UNRELEASED_SECONDS),
+                *sharing.tidy(self.workspace.home, self.workspace.catalog),
             ]
         except UpdateRunning:
             return
@@ -191,7 +193,13 @@ class Serving:
             self._guarded(self._tidy)
         self._guarded(self._prepare_live)
         while not self._stopping.wait(self.settings.poll_seconds):
-            for step in (self._follow_catalog, self.refresh, self._look_around, self._prepare_live):
+            for step in (
+                self._follow_catalog,
+                self._say_present,
+                self.refresh,
+                self._look_around,
+                self._prepare_live,
+            ):
                 self._guarded(step)
             if self._is_first:
                 self._guarded(self.work.take_over)
@@ -204,6 +212,13 @@ class Serving:
             logger.warning("the catalog cannot be followed to where it was carried: %s", error)
             if self._left_behind is None or self._left_behind.what != str(error):
                 self._left_behind = Degraded(CATALOG, str(error), now(), "perennial serve")
+
+    def _say_present(self) -> None:
+        if self._is_first:
+            try:
+                holding.say_present(self.workspace.home, "serving")
+            except (CatalogError, HomeDamaged) as error:  # who asks is told by what it asks for
+                logger.warning("other machines could not be told that this one serves: %s", error)
 
     def _guarded(self, step: Callable[[], object]) -> None:
         """Does a step of the watch, which goes on whatever comes of it."""

@@ -11,11 +11,12 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from app.desk.errors import AppError
+from app.desk.errors import AppError, HomeDamaged
 from app.desk.troubles import passes
+from app.home import holding
 from app.home.workspace import Workspace
 from app.jobs import worker
-from ingest.errors import CatalogUnreachable, IngestError
+from ingest.errors import CatalogError, IngestError
 from ingest.records import JobRecord
 
 logger = logging.getLogger(__name__)
@@ -61,11 +62,14 @@ class Work:
             try:
                 self._workspace.follow_catalog()
                 queued = self._workspace.catalog.jobs(state="queued")[::-1]
-            except CatalogUnreachable as error:  # it comes back
+                if holding.is_shared(self._workspace.home):
+                    holding.say_present(self._workspace.home, "doing jobs")
+                    queued += worker.left(self._settings, self.followed)  # by a machine that died
+            except (CatalogError, HomeDamaged) as error:  # it comes back, or is being moved
                 logger.warning("%s", error)
                 continue
             for job in queued:
-                if job.id not in self.followed:
+                if job.id not in self.followed and worker.is_for(self._workspace.home, job):
                     self.follow(job)
 
     def take_up(self) -> None:
@@ -76,6 +80,8 @@ class Work:
         if self._settings.jobs == "here":
             worker.recover(self._settings)
         for job in self._workspace.catalog.jobs(limit=_JOBS_LOOKED_AT)[::-1]:
+            if not worker.is_for(self._workspace.home, job):
+                continue
             waits = job.state in {"queued", "interrupted"}
             is_left = waits and (job.kind not in worker.TEACHING or job.started is None)
             if job.state == "running" or is_left:

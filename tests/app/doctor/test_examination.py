@@ -84,7 +84,8 @@ def test_pictures_lost_damaged_and_in_no_chunk_are_counted(settings: Settings) -
 
 def test_features_that_are_not_finite_are_found(settings: Settings) -> None:
     with Workspace.open(settings) as workspace:
-        store = workspace._stores[1]
+        store = workspace._features
+        assert store is not None
         store.put_many([(b"x" * 16, np.array([1, np.nan], np.float32).tobytes()), (b"y" * 16, bytes(8))])
     said = found(settings, "features")
     assert (said[0].level, said[0].figures["non_finite"], said[0].figures["zero"]) == (Level.ERROR, 1, 1)

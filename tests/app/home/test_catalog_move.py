@@ -26,6 +26,7 @@ from app.home.catalog_copy import copying, damage_in, damage_of, keep_copy
 from app.home.catalog_move import DECIDED, HERE, move_catalog
 from app.home.durable import FAULT_VARIABLE, KILLED
 from app.home.folder import Home
+from app.home.objects_move import move_objects
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.jobs import worker
@@ -40,6 +41,7 @@ from ingest.intake import IntakeOptions
 from ingest.schema import SCHEMA
 from tests.app.server.served import make_home, sample_upload, search, served
 from tests.app.small_home import copy_of, sample_chunk, small_home
+from tests.bucket import bucket
 from tests.ingest.material import folder_of, picture
 from tests.ingest.test_carrying import soon
 
@@ -114,17 +116,17 @@ def test_what_a_home_says_of_its_engines_is_understood_or_refused(home: Home, te
 
 
 def test_a_database_that_does_not_answer_is_said_and_no_empty_catalog_is_made(home: Home) -> None:
-    engines.write(home.root, "postgresql://ada@127.0.0.1:1/pictures")
+    engines.write(home.root, engines.Engines("postgresql://ada@127.0.0.1:1/pictures", commits=True))
     with pytest.raises(CatalogUnreachable, match="127.0.0.1"):
         Workspace.open(Settings(home=home.root))
-    engines.write(home.root, None)
+    engines.write(home.root, engines.Engines())
     with Workspace.open(Settings(home=home.root)) as workspace:
         assert workspace.catalog.chunks()
 
 
 def test_an_address_is_read_as_it_was_written(home: Home) -> None:
     for address in ("postgresql:///\"ü\\😀'", "postgresql:///" + chr(0x10FFFF), "postgresql:///\u2028 "):
-        engines.write(home.root, address)
+        engines.write(home.root, engines.Engines(address, commits=True))
         assert home.catalog_place == address
 
 
@@ -138,17 +140,20 @@ def test_an_address_that_no_file_can_hold_is_refused_before_anything_is_carried(
 
 
 @pytest.mark.postgres
-def test_a_home_tells_the_same_story_with_its_catalog_in_a_database(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+def test_a_home_tells_the_same_story_wherever_its_parts_lie(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = []
-    for name in ("in a file", "in a database"):
-        settings = load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path, name), gate=GATE)
-        if name == "in a database":
-            move_catalog(Home.open(settings.home), database(tmp_path))
-        told.append(list(story(settings, tmp_path / f"{name}.zip")))
-        assert (settings.home / engines.FILE).exists() == (name == "in a database")
-    assert told[0] == told[1]
+    with bucket("s3", tmp_path, monkeypatch) as address:
+        for name in ("in a file", "in a database", "in a bucket"):
+            settings = load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path, name), gate=GATE)
+            if name != "in a file":
+                move_catalog(Home.open(settings.home), database(tmp_path / name))
+            if name == "in a bucket":
+                move_objects(Home.open(settings.home), address)
+            told.append(list(story(settings, tmp_path / f"{name}.zip")))
+            assert (settings.home / engines.FILE).exists() == (name != "in a file")
+    assert told[0] == told[1] == told[2]
     assert len(told[0]) > 20
 
 
@@ -306,7 +311,7 @@ def test_a_server_that_cannot_follow_says_so(home: Home, tmp_path: Path) -> None
         move_catalog(home, f"{address}&application_name=restarted")
         wait_until(lambda: client.get("/v1/chunks").status_code == 200)
         wait_until(lambda: server.serving.workspace.catalog.place != home.catalog)
-        engines.write(home.root, f"{address.replace('postgres@', 'nobody@')}")
+        engines.write(home.root, engines.Engines(f"{address.replace('postgres@', 'nobody@')}", commits=True))
         wait_until(lambda: client.get("/readyz").json()["degraded"])
         (said,) = client.get("/readyz").json()["degraded"]
         assert said["part"] == "catalog"
@@ -398,7 +403,7 @@ def test_a_backup_copies_no_catalog_that_is_being_moved(home: Home, tmp_path: Pa
 
     def held_while(root: str | None) -> int:
         """The number of the schema that a backup gets in the moment in which it is decided where the catalog lies."""
-        engines.write(home.root, root)
+        engines.write(home.root, engines.Engines(root, commits=True))
         with _at_one_moment(home, tmp_path) as (catalog, _):
             return int(catalog.execute("PRAGMA user_version").fetchone()[0])
 

@@ -1,0 +1,110 @@
+"""The verb that says where the parts of a home lie: home."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from app.commands.options import argument, option
+from app.commands.terminal import HomeOption, JsonOption, settings_for, show
+from app.desk.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from app.home.catalog_move import Moved
+    from app.home.objects_move import ObjectsMoved
+
+
+def home_(
+    asked: Annotated[
+        Literal["move", "join"],
+        argument(
+            "What to do: `move` parts of a home, or `join` one that lies where this machine reaches it.",
+            "move",
+        ),
+    ],
+    to: Annotated[
+        str | None,
+        option(
+            "--to",
+            says="Where the catalog lies: postgresql://user@host/database, whose password is in PGPASSWORD or "
+            "~/.pgpass; `sqlite`: in the home.",
+        ),
+    ] = None,
+    objects: Annotated[
+        str | None,
+        option(
+            "--objects",
+            says="Where pictures and releases lie: s3://bucket/folder, gs://…, az://… or file:///folder; `home`: in "
+            "the home.",
+        ),
+    ] = None,
+    home: HomeOption = None,
+    is_json: JsonOption = False,
+) -> None:
+    """Move parts of a home to engines, or join one.
+
+    The catalog lies in PostgreSQL then, pictures and releases in a bucket; or both come back. Servers of the home go on
+    answering and follow by themselves; writing waits until it is done.
+    """
+    settings = settings_for(home)
+    if asked == "join":
+        _join(settings.home, to, objects, is_json=is_json)
+        return
+    if to is None and objects is None:
+        raise UsageProblem("Say what is to be moved: `--to` the catalog, `--objects` pictures and releases.")
+    from app.home.catalog_move import move_catalog
+    from app.home.folder import Home
+
+    opened = Home.open(settings.home)
+    moved = None if to is None else move_catalog(opened, to)
+    carried = None
+    if objects is not None:
+        from app.home.objects_move import move_objects
+
+        carried = move_objects(opened, objects)
+    show(is_json, carried or moved, *_said_of_catalog(moved), *_said_of_objects(carried))
+
+
+def _said_of_catalog(done: Moved | None) -> Iterator[str]:
+    if done is None:
+        return
+    if done.left == done.catalog:
+        said = f"The catalog in {done.catalog} is that of this home now."
+        if done.was_of:
+            said += f" It was that of the home at {done.was_of}, which cannot write to it any more."
+        yield said
+        return
+    yield f"The catalog lies in {done.catalog} now: {done.rows:,} rows, each compared, in {done.seconds:.0f} s."
+    yield f"What was in {done.left} stays there unused, with what is removed for good later; delete it when you like."
+
+
+def _said_of_objects(done: ObjectsMoved | None) -> Iterator[str]:
+    if done is None:
+        return
+    yield (
+        f"Pictures and releases lie in {done.objects} now: {done.records:,} records and {done.folders:,} folders, in "
+        f"{done.seconds:.0f} s."
+    )
+    if done.left_out:
+        yield f"Damaged here, and left here alone: {', '.join(done.left_out)}; `perennial doctor` says more."
+    yield "What was there before stays, unused, with what is removed for good later; delete it when you like."
+
+
+def _join(root: Path, catalog: str | None, objects: str | None, *, is_json: bool) -> None:
+    if catalog is None or objects is None:
+        raise UsageProblem(
+            "Say where the home lies: `perennial home join --to postgresql://user@host/database --objects "
+            "s3://bucket/folder`."
+        )
+    from app.home.folder import home_option
+    from app.home.joining import join
+
+    done = join(root, catalog, objects)
+    show(
+        is_json,
+        done,
+        f"{done.home} has a part in the home whose catalog is {done.catalog}; "
+        + (f"{done.release} is live." if done.release else "nothing is live yet."),
+        f"Next: `perennial serve{home_option(root)}`.",
+    )

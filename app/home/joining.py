@@ -1,0 +1,58 @@
+"""A further machine of a home: a folder that says where everything lies, and fills itself with what is asked for."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.desk.errors import UsageProblem
+from app.home import engines
+from app.home.folder import Home
+from app.home.objects_move import home_in
+from app.home.store import ReleaseStore
+from ingest.objects import Objects
+from ingest.postgres_connection import address_of
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A home that this machine has a part in now."""
+
+    home: Path  # the folder that was made
+    catalog: str  # the address of its database
+    objects: str  # the address of its bucket
+    release: str  # that is live; empty where none is
+
+
+def join(root: Path, catalog: str, address: str) -> Joined:
+    """Makes the folder of a further machine, of a home whose catalog and pictures lie where it reaches them.
+
+    Raises:
+        UsageProblem: the folder holds something already, or no home lies there.
+        CatalogError: the database cannot be used, or its catalog is another home's.
+        ObjectsError: the bucket cannot be used.
+    """
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageProblem(
+            f"{root} holds something already. Choose an empty or a new folder: `--home FOLDER`."
+        )
+    address_of(catalog)  # refused before it is written anywhere
+    objects = Objects(address)
+    name = home_in(objects)
+    if not name:
+        raise UsageProblem(
+            f"No home's pictures lie in {objects.address}. Carry them there on the machine that has them: "
+            "`perennial home move --objects`."
+        )
+    was_there = root.exists()
+    home = Home.create(root)
+    try:
+        engines.write(root, engines.Engines(catalog, commits=True, objects=objects.address, home=name))
+        home.open_catalog().close()  # is it this home's?
+        live = ReleaseStore(home).current()
+    except BaseException:
+        for path in root.iterdir() if was_there else [root]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        raise
+    return Joined(root, catalog, objects.address, live.release if live else "")
