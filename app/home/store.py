@@ -409,9 +409,11 @@ class ReleaseStore:
         return folder_bytes(shelf / record.generation, shelf / before.generation if before else None)
 
     def bytes_to_open(self, record: ReleaseRecord) -> int:
-        """How large the files are, together, of all that a search by a release reads."""
-        return folder_bytes(self._home.versions / record.version) + folder_bytes(
-            self._home.generations / record.generation
+        """How large the files are, together, of all that a search by a release reads, which come to this machine."""
+        return sum(
+            map(
+                folder_bytes, (self.version_folder(record.version), self.generation_folder(record.generation))
+            )
         )
 
     def verify_release(

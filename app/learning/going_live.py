@@ -216,6 +216,7 @@ def _opened_cold(workspace: Workspace, record: ReleaseRecord) -> ReleaseRecord:
     if ORIGIN in record.manifest.files and all(
         one.release != record.id for one in workspace.releases.history()
     ):
+        workspace.releases.version_folder(record.version)  # it may have been taken in on another machine
         try_release(workspace.settings, record.id, workspace.releases.version_bytes(record.version))
     encoder = workspace.open_searcher(record.version)
     try:
