@@ -12,7 +12,7 @@ COPY ingest ingest
 COPY index index
 COPY model_updates model_updates
 COPY app app
-RUN pip install --constraint constraints.txt .
+RUN pip install --constraint constraints.txt '.[postgres,s3]'
 
 FROM search-build AS learn-build
 RUN pip install --constraint constraints.txt '.[learn]'

@@ -49,3 +49,24 @@ def test_prometheus_reads_the_file_that_scrapes_the_server(services: dict[str, A
     assert job["static_configs"][0]["targets"] == ["perennial:7860"]
     secret = Path(job["basic_auth"]["password_file"]).name
     assert secret in services["prometheus"]["secrets"]
+
+
+def test_machines_of_one_home_have_disks_of_their_own_and_no_key_in_the_file() -> None:
+    text = (ROOT / "compose.scale.yaml").read_text(encoding="utf-8")
+    services = yaml.safe_load(text)["services"]
+    first, second = services["first"], services["second"]
+    named = {name: value for name, value in first["environment"].items() if name.startswith(PREFIX)}
+    Settings(**{name.removeprefix(PREFIX).lower(): value for name, value in named.items()})
+    assert first["environment"] == second["environment"]
+    assert {*first["volumes"]}.isdisjoint(second["volumes"])
+    assert first["hostname"] != second["hostname"]  # by which machines are told apart
+    assert all(
+        port.startswith("127.0.0.1:") for service in services.values() for port in service.get("ports", ())
+    )
+    assert "PASSWORD:" not in text
+    assert "SECRET_ACCESS_KEY:" not in text
+    for option in ("--to postgresql://perennial@database/perennial", "--objects s3://pictures/museum"):
+        assert option in second["command"][-1]
+        assert option in text.partition("x-machine")[0].replace("\\\n#", "")
+    for extra in ("postgres", "s3"):
+        assert extra in (ROOT / "Dockerfile").read_text(encoding="utf-8")

@@ -191,6 +191,7 @@ def test_who_reads_while_a_pack_is_written_anew_reads_the_new_one(
     assert packs.get(b"b") == b"2"
 
 
+@pytest.mark.sqlite
 def test_a_catalog_that_is_carried_takes_along_where_things_lie(tmp_path: Path) -> None:
     from ingest.carrying import copy_rows, held
 
@@ -202,6 +203,7 @@ def test_a_catalog_that_is_carried_takes_along_where_things_lie(tmp_path: Path) 
         assert Packs(Objects(f"file://{tmp_path}/bucket"), copy.packs).get(b"\x00\xff") == b"1"
 
 
+@pytest.mark.sqlite
 def test_a_catalog_of_before_finds_what_was_written_anew_since(packs: Packs, tmp_path: Path) -> None:
     packs.put_many((b"k%03d" % n, b"picture %d" % n) for n in range(20))
     backup = tmp_path / "backup.sqlite"

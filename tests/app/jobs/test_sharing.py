@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,8 @@ from tests.bucket import made
 def home(tmp_path: Path) -> Home:
     made(f"file://{tmp_path}/bucket")
     home = Home.create(tmp_path / "home")
-    engines.write(home.root, engines.Engines(objects=f"file://{tmp_path}/bucket", home="a"))
+    said = engines.read(home.root)  # where its catalog lies
+    engines.write(home.root, replace(said, objects=f"file://{tmp_path}/bucket", home="a"))
     return home
 
 
@@ -125,7 +127,7 @@ def test_what_only_another_machine_can_do_waits_for_it_and_what_it_left_is_taken
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = Settings(home=home.root)
-    with Catalog.open(home.catalog) as catalog:
+    with home.open_catalog() as catalog:
         asked: list[dict[str, str]] = [{}, {"machine": "another"}, {"machine": holding.place(home)}]
         jobs = [catalog.add_job("folder", {"folder": "/data", **told}).id for told in asked]
         monkeypatch.setattr(worker, "_START_SECONDS", 0.0)
