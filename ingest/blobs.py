@@ -149,21 +149,18 @@ class BlobStore:
     def _get(self, kind: bytes, image_id: ImageId, otherwise: bytes | None = None) -> bytes:
         store = self._store
         try:
-            found = self._found(store, image_id, kind, otherwise)
+            found = store.get(_key(kind, image_id))
+            if found is None and otherwise is not None:
+                found = store.get(_key(otherwise, image_id))
         except StoreMisuse:
             if store is self._store:
                 raise
-            found = self._found(self._store, image_id, kind, otherwise)  # it was carried away in this moment
+            return self._get(kind, image_id, otherwise)  # it was carried away in this moment
         if found is None:
             raise UnknownImage(
                 f"No picture with id {image_id[:12]} is stored. Ingest the chunk that holds it again."
             )
         return found
-
-    @staticmethod
-    def _found(store: Blobs, image_id: ImageId, kind: bytes, otherwise: bytes | None) -> bytes | None:
-        found = store.get(_key(kind, image_id))
-        return store.get(_key(otherwise, image_id)) if found is None and otherwise is not None else found
 
 
 def _records(

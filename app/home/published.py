@@ -27,6 +27,7 @@ from model_updates.version_files import SOUND
 
 JsonObject: TypeAlias = dict[str, object]
 _SHARED = ".shared"
+_LATELY = 0.05  # seconds
 _ID = re.compile(r"([vgr])([0-9]+)-([0-9a-f]{8})")
 
 
@@ -44,10 +45,19 @@ class Shelf:
         self.label = label
         self._files = files
         self._shared = shared
+        self._last: SharedFolders | None = None
+        self._asked_again = 0.0
+
+    def lately(self) -> SharedFolders | None:
+        """Returns where folders are shared, as of a moment ago: who looks asks a dozen times, and nothing is lost."""
+        if time.monotonic() >= self._asked_again:
+            self._last = self._shared()
+            self._asked_again = time.monotonic() + _LATELY
+        return self._last
 
     def ids(self) -> list[str]:
         """Every published id, by sequence number; where machines share a home, of all that any of them published."""
-        shared = self._shared()
+        shared = self.lately()
         return _in_order(shared.rows.ids(self.label[0])) if shared else self.ids_here()
 
     def ids_here(self) -> list[str]:
@@ -62,7 +72,7 @@ class Shelf:
             ObjectsUnreachable: the bucket does not answer.
             NoSpace: the disk is full.
         """
-        folder, shared = self.folder / published_id, self._shared()
+        folder, shared = self.folder / published_id, self.lately()
         if shared and self._is_id(published_id) and not folder.is_dir():
             twins = {facts[1]: path for name in self.ids_here() for facts, path in self._files_of(name)}
             shared.fetch(folder, twins.get)
@@ -159,7 +169,7 @@ class Shelf:
         """
         if not self._is_id(published_id):
             raise ReleaseDamaged(f"{published_id!r} is not the id of a {self.label}.")
-        shared, data = self._shared(), None
+        shared, data = self.lately(), None
         if shared and not (self.folder / published_id).is_dir():
             data = shared.rows.manifest(published_id)
         try:

@@ -376,7 +376,7 @@ class ReleaseStore:
 
     def fetch_live(self) -> None:
         """Fetches what is live, where machines share the home: who holds a lock would wait for it otherwise."""
-        if self._shared.now() is not None:
+        if self._releases.lately() is not None:
             self.standing()
 
     def is_here(self, release_id: str) -> bool:
@@ -613,7 +613,7 @@ class ReleaseStore:
         )
 
     def _pruned(self, release_id: str) -> Pruned | None:
-        shared = self._shared.now()
+        shared = self._releases.lately()
         if shared:
             return pruned.of_json(shared.rows.pruned(release_id), release_id)
         return pruned.read(self._home.pruned, release_id)
