@@ -37,6 +37,7 @@ class Objects:
 
     def __init__(self, address: str) -> None:
         self.address = require_address(address)
+        self._is_ours = False
 
     def mark(self) -> bytes | None:
         """Returns what says whose these objects are; None where nothing does.
@@ -110,13 +111,12 @@ class Objects:
         return digest.hexdigest()
 
     def _pieces(self, name: str) -> Iterator[bytes]:
+        # One by one: what is asked for has to come within the time of one request, however large all is together.
         with self._explaining(name) as obstore:
-            came = iter(obstore.get(self._store, name).stream(min_chunk_size=_PIECE))
-        while True:
-            with self._explaining(name):
-                piece = next(came, None)
-            if piece is None:
-                return
+            size = int(obstore.head(self._store, name)["size"])
+        for start in range(0, size, _PIECE):
+            with self._explaining(name) as obstore:
+                piece = obstore.get_range(self._store, name, start=start, end=min(start + _PIECE, size))
             yield bytes(piece)
 
     def written(self, below: str) -> Iterator[tuple[str, float]]:
@@ -159,14 +159,19 @@ class Objects:
         Raises:
             ObjectsUnreachable: it is one.
         """
-        if self._folder is not None and not (self._folder / MARK).exists():
-            raise self._unreachable(f"{MARK} is not there, as if its disk were away")
+        if self._folder is not None:
+            if not (self._folder / MARK).exists():
+                raise self._unreachable(f"{MARK} is not there, as if its disk were away")
+        elif not self._is_ours:  # asked once
+            self._is_ours = self.mark() is not None
+            if not self._is_ours:
+                raise self._unreachable(f"{MARK} is not there, as if it were another bucket")
 
     def _unreachable(self, why: str) -> ObjectsUnreachable:
         return ObjectsUnreachable(
             phrase(
-                "{address} cannot be reached ({why}). Nothing was lost: look whether the address is right, and "
-                "whether this machine may read and write there.",
+                "The bucket {address} cannot be reached ({why}). Nothing was lost: look whether the address is right, "
+                "and whether this machine may read and write there.",
                 address=self.address,
                 why=why,
             )
@@ -188,12 +193,12 @@ class Objects:
         return from_url(
             self.address,
             client_options={
-                "timeout": timedelta(seconds=60),
+                "timeout": timedelta(seconds=20),
                 "connect_timeout": timedelta(seconds=5),
                 # Where somebody named an address without a certificate.
                 "allow_http": any(os.environ.get(name, "").startswith("http:") for name in _ENDPOINTS),
             },
-            retry_config={"max_retries": 4, "retry_timeout": timedelta(seconds=20)},
+            retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=20)},
         )
 
     @contextmanager
@@ -209,12 +214,14 @@ class Objects:
             yield obstore
         except (BaseError, OSError, ValueError) as error:
             if name and isinstance(error, FileNotFoundError):
-                if name != MARK:
+                if name != MARK and self._folder is not None:
                     self._require_there()
                 raise ObjectMissing(
-                    phrase("{name} is not in {address}.", name=name, address=self.address)
+                    phrase("The object {name} is not in {address}.", name=name, address=self.address)
                 ) from error
-            raise self._unreachable(str(error).partition("\n")[0].rstrip(".")) from error
+            raise self._unreachable(
+                str(error).partition("\n")[0].partition(": <?xml")[0].rstrip(".")
+            ) from error
 
 
 def require_address(address: str) -> str:

@@ -137,6 +137,11 @@ def open_engine(url: str, *, read_only: bool, owner: str = "") -> sa.Engine:
         with engine.connect() as connection:
             found = number_of(connection)
             known = "" if read_only or found in {0, LEFT} else _require_own(connection)[1]
+        if found in {0, LEFT} and owner.startswith(SHARED):
+            raise CatalogMissing(
+                f"There is no catalog in {shown(engine)}: it was carried away, or the address is another's. Where it "
+                "lies now, `perennial home join` makes this machine's folder anew."
+            )
         if found in {0, LEFT}:
             raise CatalogMissing(
                 f"There is no catalog in {shown(engine)}. Where `perennial home move` was cut off, run it again."

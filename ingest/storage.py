@@ -259,6 +259,26 @@ class Store:
 
         return sum(self._write(partial(delete, part=part), 0) for part in parts)
 
+    def compact(self) -> None:
+        """Writes the file anew with what is stored alone, so that of what was deleted no byte stays; close it then.
+
+        Nobody else may have it open for writing. Who reads it goes on reading the file of before.
+
+        Raises:
+            StoreFull: the disk has no room for a second one.
+        """
+        environment = self._check_process()
+        fresh = self.path.with_name(f".{self.path.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        fresh.mkdir()
+        try:
+            environment.copy(str(fresh), compact=True)
+            (fresh / "data.mdb").replace(self.path / "data.mdb")
+        except (lmdb.Error, OSError) as error:
+            raise self._translated(error) from error
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
     @contextmanager
     def held(self) -> Iterator[HeldStore]:
         """Holds the store as it is now while a block reads it; what others replace meanwhile makes the file grow."""

@@ -20,7 +20,7 @@ def home_(
         Literal["move", "join"],
         argument(
             "What to do: `move` parts of a home, or `join` one that lies where this machine reaches it.",
-            "move",
+            "move|join",
         ),
     ],
     to: Annotated[

@@ -49,6 +49,7 @@ class Home:
         if root.exists() and not root.is_dir():
             raise UsageProblem(f"{root} is a file; a home needs a folder. Choose another place.")
         own = {folder.name for folder in home._folders} | {durable.temporary(home.format_file).name}
+        own |= {engines.FILE, home.catalog_lock.name} if engines.read(root).home else set()
         strangers = [name for name in strangers if name not in own]
         if strangers:
             raise UsageProblem(
@@ -74,8 +75,9 @@ class Home:
         try:
             text = home.format_file.read_text(encoding="ascii").strip()
         except (FileNotFoundError, NotADirectoryError) as error:
+            how = "home join" if (root / engines.FILE).exists() else "init"
             raise NoHome(
-                f"There is no home at {root} yet. Run `perennial init{home_option(root)}`."
+                f"There is no home at {root} yet. Run `perennial {how}{home_option(root)}`."
             ) from error
         except UnicodeDecodeError:
             text = "?"
@@ -89,7 +91,8 @@ class Home:
                 f"{root} has format {text}; this program knows formats up to {FORMAT}. "
                 "Use the newer Perennial that wrote it."
             )
-        for folder in (home.inbox, home.staging):  # a copy may have left out what was empty
+        shared = home._folders if (root / engines.FILE).exists() else ()  # what one of these lacks is fetched
+        for folder in (home.inbox, home.staging, *shared):  # a copy may have left out what was empty
             with suppress(OSError):
                 folder.mkdir(exist_ok=True)
         return home

@@ -14,6 +14,8 @@ from app.home.store import ReleaseStore
 from ingest.objects import Objects
 from ingest.postgres_connection import address_of
 
+_LEFT = {engines.FILE, ".catalog.lock"}
+
 
 @dataclass(frozen=True, slots=True)
 class Joined:
@@ -33,10 +35,6 @@ def join(root: Path, catalog: str, address: str) -> Joined:
         CatalogError: the database cannot be used, or its catalog is another home's.
         ObjectsError: the bucket cannot be used.
     """
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise UsageProblem(
-            f"{root} holds something already. Choose an empty or a new folder: `--home FOLDER`."
-        )
     address_of(catalog)  # refused before it is written anywhere
     objects = Objects(address)
     name = home_in(objects)
@@ -45,14 +43,28 @@ def join(root: Path, catalog: str, address: str) -> Joined:
             f"No home's pictures lie in {objects.address}. Carry them there on the machine that has them: "
             "`perennial home move --objects`."
         )
-    was_there = root.exists()
-    home = Home.create(root)
+    wanted = engines.Engines(catalog, commits=True, objects=objects.address, home=name)
+    found = _found_in(root)
+    # What was cut off, or copied by hand, goes on.
+    is_begun = bool(found) and engines.read(root) == wanted
+    if found and not is_begun and not {*found} <= _LEFT:
+        raise UsageProblem(
+            f"{root} holds something already ({found[0]}). Choose an empty or a new folder: `--home FOLDER`."
+        )
     try:
-        engines.write(root, engines.Engines(catalog, commits=True, objects=objects.address, home=name))
+        root.mkdir(parents=True, exist_ok=True)
+        engines.write(root, wanted)  # first: without it, the folder would be a home of its own
+        home = Home.create(root)
         home.open_catalog().close()  # is it this home's?
         live = ReleaseStore(home).current()
     except BaseException:
-        for path in root.iterdir() if was_there else [root]:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if not is_begun:
+            shutil.rmtree(root)
         raise
     return Joined(root, catalog, objects.address, live.release if live else "")
+
+
+def _found_in(root: Path) -> list[str]:
+    if root.is_dir():
+        return sorted(path.name for path in root.iterdir())
+    return [root.name] if root.exists() else []

@@ -136,6 +136,7 @@ def claim_of(place: str, owner: str) -> None:
 
 def _bring_home(home: Home, said: engines.Engines) -> tuple[int, int]:
     objects = Objects(str(said.objects))
+    require_rest(home)  # before anything is copied
     # Opened by nobody in particular: asked again after it was cut off, it is this machine's alone already.
     with Catalog.open(home.catalog_place) as catalog, Store.open(home.blobs) as store:
         packs, records, folders = Packs(objects, catalog.packs), 0, 0
@@ -146,7 +147,8 @@ def _bring_home(home: Home, said: engines.Engines) -> tuple[int, int]:
             if isinstance(catalog.place, str):
                 claim_of(catalog.place, home.own_identity)  # what another machine writes now is refused
             records += _copy(packs, store)
-            _delete_others(packs, store)
+            if _delete_others(packs, store):
+                store.compact()  # what was removed for good meanwhile would lie on in the file
             _bring_uploads(home, catalog, objects)
             for shelf in _shelves(home, shared):
                 for published_id in shelf.ids():
@@ -242,11 +244,13 @@ def _read(source: Store | Packs, key: bytes) -> bytes | None:
         return None
 
 
-def _delete_others(packs: Packs, store: Store) -> None:
-    """Deletes what was left in the home, and deleted since from the bucket."""
+def _delete_others(packs: Packs, store: Store) -> int:
+    """Deletes what was left in the home, and deleted since from the bucket; returns how many records that was."""
+    count = 0
     for some in _grouped(store.keys(), _LISTED):
         there = packs.contains_many(some)
-        store.delete_many(key for key, is_there in zip(some, there, strict=True) if not is_there)
+        count += store.delete_many(key for key, is_there in zip(some, there, strict=True) if not is_there)
+    return count
 
 
 def _grouped(keys: Iterator[bytes], most: int) -> Iterator[list[bytes]]:

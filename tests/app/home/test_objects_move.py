@@ -189,6 +189,11 @@ def test_a_picture_that_is_removed_for_good_is_in_no_object(home: Home, tmp_path
         original = workspace.blobs.original(image)
         workspace.blobs.delete([image])
     assert not any(original in path.read_bytes() for path in (tmp_path / "bucket" / "packs").iterdir())
+    move_objects(home, HERE)
+    assert original not in (home.blobs / "data.mdb").read_bytes()
+    with Workspace.open(load_settings(home=home.root)) as workspace:
+        assert workspace.blobs.contains([image]) == [False]
+        assert len(list(workspace.blobs.ids())) > 80
 
 
 def test_what_a_release_alone_had_goes_with_it(home: Home, tmp_path: Path) -> None:

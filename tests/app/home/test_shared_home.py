@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.desk.errors import UpdateRunning, UsageProblem
+from app.desk.errors import NoHome, UpdateRunning, UsageProblem
 from app.desk.jobs import UpdateRequest
 from app.home import engines, holding
 from app.home.catalog_move import HERE, move_catalog
@@ -357,8 +358,11 @@ def test_what_cannot_be_joined_is_refused_and_leaves_nothing(
 ) -> None:
     one, _ = machines
     database, address = str(one.catalog_place), str(one.objects_address)
-    with pytest.raises(UsageProblem, match="holds something already"):
-        join(one.root, database, address)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "photo.jpg").touch()
+    with pytest.raises(UsageProblem, match=r"holds something already \(photo.jpg\)"):
+        join(tmp_path / "full", database, address)
+    assert (tmp_path / "full" / "photo.jpg").exists()
     with pytest.raises(UsageProblem, match="No home's pictures lie in"):
         join(tmp_path / "third", database, f"{address}/elsewhere")
     other = Home.open(copy_of(small_home(tmp_path_factory), tmp_path, "other"))
@@ -366,6 +370,23 @@ def test_what_cannot_be_joined_is_refused_and_leaves_nothing(
     with pytest.raises(CatalogError, match="not that of the home whose pictures lie in"):
         join(tmp_path / "third", str(other.catalog_place), address)
     assert not (tmp_path / "third").exists()
+
+
+def test_a_machine_that_lost_its_folders_or_was_cut_off_as_it_joined_fills_itself_again(
+    machines: tuple[Home, Home], tmp_path: Path
+) -> None:
+    one, two = machines
+    database, address = str(one.catalog_place), str(one.objects_address)
+    for name in ("versions", "generations", "releases", "commits", "inbox"):
+        shutil.rmtree(two.root / name)
+    with Workspace.open(load_settings(home=two.root)) as workspace:
+        assert Snapshot.load(workspace).pictures == 40
+    third = tmp_path / "third"
+    third.mkdir()
+    shutil.copy(two.root / engines.FILE, third)
+    with pytest.raises(NoHome, match="perennial home join"):
+        Home.open(third)
+    assert join(third, database, address).release == join(third, database, f"{address}/").release
 
 
 def test_a_release_is_loaded_from_the_bucket_alone(machines: tuple[Home, Home]) -> None:
