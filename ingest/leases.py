@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,15 +120,16 @@ class LeaseTable(TableQueries):
             LeaseHeld: it took longer than that, in seconds.
         """
         end = time.monotonic() + patience
-        while True:
-            try:
-                with self.held(name, holder):
-                    yield
-                return
-            except LeaseHeld:
-                if time.monotonic() > end:
-                    raise
-                time.sleep(0.05)
+        with ExitStack() as stack:
+            while True:
+                try:
+                    stack.enter_context(self.held(name, holder))
+                    break
+                except LeaseHeld:
+                    if time.monotonic() > end:
+                        raise
+                    time.sleep(0.05)
+            yield  # beyond the loop: the block may be refused another lease
 
     def _take(self, name: str, holder: Holder, seconds: float) -> int | None:
         with self._brief() as connection:
@@ -162,10 +163,7 @@ class LeaseTable(TableQueries):
                 if not self._set(name, token, _Clock() + seconds):
                     logger.warning("lease=%s is another machine's now", name)
                     return
-            except (
-                CatalogError,
-                SQLAlchemyError,
-            ) as error:  # the database comes back, or another has it then
+            except (CatalogError, SQLAlchemyError) as error:  # it comes back, or another has it then
                 logger.warning("lease=%s could not be prolonged: %s", name, error)
 
     def _set(self, name: str, token: int, until: sa.ColumnElement[float]) -> bool:

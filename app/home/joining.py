@@ -51,6 +51,7 @@ def join(root: Path, catalog: str, address: str) -> Joined:
         raise UsageProblem(
             f"{root} holds something already ({found[0]}). Choose an empty or a new folder: `--home FOLDER`."
         )
+    was_there = root.exists()
     try:
         root.mkdir(parents=True, exist_ok=True)
         engines.write(root, wanted)  # first: without it, the folder would be a home of its own
@@ -58,8 +59,8 @@ def join(root: Path, catalog: str, address: str) -> Joined:
         home.open_catalog().close()  # is it this home's?
         live = ReleaseStore(home).current()
     except BaseException:
-        if not is_begun:
-            shutil.rmtree(root)
+        for path in [] if is_begun else root.iterdir() if was_there else [root]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         raise
     return Joined(root, catalog, objects.address, live.release if live else "")
 

@@ -28,9 +28,14 @@ def take_over(catalog: Catalog) -> None:
         catalog.add_job("gallery")
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[Catalog]:
-    with Catalog.open(tmp_path / "catalog.sqlite") as opened:
+@pytest.fixture(params=["file", pytest.param("database", marks=pytest.mark.postgres)])
+def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Catalog]:
+    place: Path | str = tmp_path / "catalog.sqlite"
+    if request.param == "database":
+        from tests.postgres_server import made_in
+
+        place = made_in(tmp_path)
+    with Catalog.open(place) as opened:
         yield opened
 
 
@@ -123,11 +128,14 @@ def test_in_a_database_a_long_write_costs_no_lease_and_keeps_others_from_taking_
             assert found.machine == "one"
 
 
-@pytest.mark.postgres
-def test_in_a_database_who_was_paused_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from tests.postgres_server import made_in
-
-    with Catalog.open(made_in(tmp_path)) as catalog:
-        test_a_holder_that_was_paused_changes_nothing_when_it_comes_back(catalog, catalog.leases, monkeypatch)
+def test_who_is_refused_a_second_lease_is_told_and_gives_the_first_back(leases: LeaseTable) -> None:
+    with (
+        leases.held("files", TWO),
+        pytest.raises(LeaseHeld, match="files"),
+        leases.briefly("intake", ONE),
+        leases.briefly("files", ONE, patience=0.1),
+    ):
+        pytest.fail("two hold it")
+    found = leases.holder("intake")
+    assert found is not None
+    assert found.is_given_back

@@ -370,6 +370,10 @@ def test_what_cannot_be_joined_is_refused_and_leaves_nothing(
     with pytest.raises(CatalogError, match="not that of the home whose pictures lie in"):
         join(tmp_path / "third", str(other.catalog_place), address)
     assert not (tmp_path / "third").exists()
+    (tmp_path / "third").mkdir()  # as a container brings it
+    with pytest.raises(CatalogError, match="not that of the home whose pictures lie in"):
+        join(tmp_path / "third", str(other.catalog_place), address)
+    assert list((tmp_path / "third").iterdir()) == []
 
 
 def test_a_machine_that_lost_its_folders_or_was_cut_off_as_it_joined_fills_itself_again(

@@ -90,7 +90,11 @@ def test_a_checkpoint_that_cannot_be_kept_stops_nobody(home: Home, tmp_path: Pat
     file = home.staging / "checkpoint"
     file.write_bytes(b"epoch 1")
     (tmp_path / "bucket").rename(tmp_path / "away")
-    sharing.Checkpoint(home, "j1", file).push()
+    checkpoint = sharing.Checkpoint(home, "j1", file)
+    checkpoint.push()
+    (tmp_path / "away").rename(tmp_path / "bucket")
+    assert in_bucket(home, sharing.CHECKPOINTS) == []
+    assert file.read_bytes() == b"epoch 1"
 
 
 def test_what_waits_for_no_job_any_more_is_removed_after_some_days(home: Home, tmp_path: Path) -> None:
