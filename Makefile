@@ -52,11 +52,11 @@ quick: .venv/test-installed
 
 check: test
 
-# The engines of more than one machine (docs/scale.md): PostgreSQL is started from a package. First what is tested of it
+# The engines of more than one machine (docs/scale.md): PostgreSQL and Ray are started from packages. First what is tested of it
 # alone, then the tests of the rooms that keep something in a catalog, with theirs in PostgreSQL; last, what it costs.
 scale-test: .venv/scale-installed
-	$(RUN_TESTS) -m postgres $(PYTEST)
-	$(RUN_TESTS) -p tests.in_postgres -m 'not sqlite and not slow and not gpu' $(IN_CATALOGS) $(PYTEST)
+	$(RUN_TESTS) -rs -m 'postgres or ray' $(PYTEST)
+	$(RUN_TESTS) -p tests.in_postgres -m 'not sqlite and not slow and not gpu and not ray' $(IN_CATALOGS) $(PYTEST)
 	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/scale.py
 
 # Pages and catalogues that follow from the code, and the site made of the pages, in site/.
@@ -84,7 +84,7 @@ constraints: | .venv/pyvenv.cfg
 	@tools=$$(mktemp -d) && trap 'rm -rf "$$tools"' EXIT && \
 	$(BIN)/python -m venv "$$tools" && \
 	"$$tools/bin/python" -m pip --disable-pip-version-check --quiet install uv && \
-	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --extra learn --extra dev --extra gpu --extra mcp --extra jxl --extra scale --no-annotate $(UPGRADE) \
+	"$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --extra learn --extra dev --extra gpu --extra mcp --extra jxl --extra ray --extra scale --no-annotate $(UPGRADE) \
 		--custom-compile-command 'make constraints' --output-file constraints.txt pyproject.toml
 
 clean:

@@ -96,7 +96,7 @@ class BlobStore:
         Raises:
             UnknownImage: no such picture.
         """
-        return decode(self.original(image_id), _STORED, side=side).image
+        return decoded(self.original(image_id), side=side)
 
     def original(self, image_id: ImageId) -> bytes:
         """Returns the file exactly as it was uploaded, metadata included: not for showing in public."""
@@ -161,6 +161,11 @@ class BlobStore:
                 f"No picture with id {image_id[:12]} is stored. Ingest the chunk that holds it again."
             )
         return found
+
+
+def decoded(original: bytes, *, side: int = 0) -> Image.Image:
+    """Returns the picture of a stored file, as `BlobStore.image` does."""
+    return decode(original, _STORED, side=side).image
 
 
 def _records(

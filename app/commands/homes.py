@@ -165,9 +165,11 @@ def work(home: HomeOption = None) -> None:
 
     Home.open(settings.home)  # refuses at once, before the heavy imports
     from app.home import logs
+    from app.home.cluster import require_cluster
     from app.home.workspace import Workspace
     from app.server.work import Work
 
+    require_cluster(settings.ray)
     logs.configure(settings.log_level, home=settings.home, to_stderr=True)
     with Workspace.open(settings) as workspace:
         waiting = Work(workspace, on_ended=lambda: None)

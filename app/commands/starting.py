@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from app.desk.errors import AddressRefused, UsageProblem
+from app.home.cluster import require_cluster
 from ingest.sentence import phrase
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def starting(settings: Settings) -> Iterator[StartingServer]:
     Raises:
         UsageProblem: it would be open to the network without passwords, the password file cannot be read, or several
             processes are asked of a system that has no way for them.
+        ClusterUnusable: jobs are to run here, and the Ray cluster that is to embed for them does not answer.
         AddressRefused: another program has the address, or this machine cannot listen there.
     """
     from app.server.security import required_passwords
@@ -88,6 +90,8 @@ def starting(settings: Settings) -> Iterator[StartingServer]:
             f"{settings.processes} processes are asked for, and on this system one process cannot hand a connection "
             "to another. Leave the setting `processes` at 1."
         )
+    if settings.jobs == "here":
+        require_cluster(settings.ray)
     with _listening(settings.host, settings.port) as listener:
         server = StartingServer(settings, passwords, listener)
         server.begin()

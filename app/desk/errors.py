@@ -23,6 +23,7 @@ AppError                   exit code 1 unless a leaf says otherwise
 ├── ChunkHeld              4: a chunk teaches nothing until a person accepts it
 ├── JobFailed              a job did not end well; with the exit code that it had in its own process
 ├── AddressRefused         a server cannot listen at the address that it was given
+├── ClusterUnusable        the Ray cluster that the settings name cannot be used, or failed
 ├── TooBusy                5: more is asked than the server can do soon
 └── NotAllowed             the account may not do this
 """
@@ -167,6 +168,10 @@ class JobFailed(AppError):
 
 class AddressRefused(AppError):
     """A server cannot listen at the address that it was given."""
+
+
+class ClusterUnusable(AppError):
+    """The Ray cluster that the settings name cannot be used, or failed."""
 
 
 class TooBusy(AppError):

@@ -19,6 +19,7 @@ from app.desk.errors import (
     AppError,
     CaptionsNotReady,
     ChunkHeld,
+    ClusterUnusable,
     CommitUnconfirmed,
     NoHome,
     NoMemory,
@@ -83,6 +84,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
     (
         503,
         (
+            ClusterUnusable,
             TooBusy,
             NoRelease,
             CaptionsNotReady,

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import fields
+from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -26,7 +28,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from app import DISTRIBUTION
 from app.desk.errors import UsageProblem
+from app.home.cluster import LOCAL
 from index.kinds import AUTO, FACTORIES, is_offered
 from ingest.sentence import phrase
 from model_updates.checked import explained
@@ -41,6 +45,7 @@ _INSIDE = "__"
 # A variable this like one of ours is a slip of the finger; others (PERENNIAL_SERVICE_HOST, which Kubernetes
 # sets by itself) are none of our business.
 _LIKENESS = 0.8
+_HOST_AND_PORT = re.compile(r"[\w.-]+:\d{1,5}")
 
 
 def default_home() -> Path:
@@ -119,6 +124,9 @@ class Settings(BaseSettings):
     niceness: int = Field(default=10, ge=0, le=19)
     # The share of live queries that a candidate in the shadow is asked too, where nobody says another.
     shadow_share: float = Field(default=0.2, gt=0, le=1)
+    # Where pictures are embedded when that takes more than a minute here: the address of a Ray cluster, such as
+    # 10.0.0.5:6379, of which this machine is a node; `local` for a Ray that is started for it; empty for this process.
+    ray: str = ""
     poll_seconds: float = Field(default=1.0, gt=0)  # How often servers and `follow` look for something new.
     gate: Policy = Policy()  # The gate's policy.
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"  # Of the log.
@@ -146,6 +154,20 @@ class Settings(BaseSettings):
         if factory != AUTO and not is_offered(factory):
             raise ValueError(f"There is no index kind {factory!r}. Choose one of {AUTO}, {FACTORIES}.")
         return factory
+
+    @field_validator("ray")
+    @classmethod
+    def _usable(cls, address: str) -> str:
+        if address not in ("", LOCAL) and not _HOST_AND_PORT.fullmatch(address):
+            raise ValueError(
+                "Name the cluster by host and port, as `ray start` prints them (10.0.0.5:6379), or say local. "
+                "Pictures are read on this machine, so it has to be a node of the cluster; ray:// does not make it one."
+            )
+        if address and find_spec("ray") is None:
+            raise ValueError(
+                f"Ray is not installed here: pip install '{DISTRIBUTION}[ray]', or leave it empty."
+            )
+        return address
 
     @field_validator("log_level", mode="before")
     @classmethod

@@ -136,7 +136,7 @@ class Workspace:
             graphs = self._graphs_of(version_id)
             if graphs is None:
                 return self.open_encoder(version_id)
-            opened = PortableEncoder(self.releases.version_folder(version_id), graphs=graphs)
+            opened = read_encoder(self.releases.version_folder(version_id), graphs)
             opened.spares_second = self.settings.second_tower == "where-needed"
             self._searchers[version_id] = opened
             while len(self._searchers) > KEPT_VERSIONS:
@@ -222,6 +222,19 @@ class Workspace:
     def load_image(self, image_id: str) -> Image.Image:
         """Returns a stored picture, decoded, upright, RGB."""
         return self.blobs.image(image_id)
+
+
+def read_encoder(folder: Path, graphs: Path | None) -> SearchEncoder:
+    """Opens the encoder of a version's folder, every byte checked: by its graphs, or in torch where none are given."""
+    if graphs is not None:
+        return PortableEncoder(folder, graphs=graphs)
+    encoder: SearchEncoder = _in_torch().load_version(folder).encoder
+    return encoder
+
+
+def threads_of(encoder: SearchEncoder) -> int:
+    """Returns with how many threads what an encoder gives is the same to the bit: graphs give the same with any."""
+    return 1 if isinstance(encoder, PortableEncoder) else int(_in_torch().torch.get_num_threads())
 
 
 @saying_what_is_missing()

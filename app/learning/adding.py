@@ -166,7 +166,9 @@ def extend_gallery(
         progress(Stage("embed", phrase("making the pictures searchable")))
         previous = gallery.sound(workspace, record.generation, progress)
         known = known_to(workspace, record)
-        embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress, known=known)
+        embedded = gallery.embed_gallery(
+            workspace, encoder, previous=previous, tell=progress, known=known, version=record.version
+        )
         embedded_images += embedded.images_embedded
         if previous is None or previous.lost:
             said = _made_again(previous, len(embedded.pictures), embedded.images_embedded)

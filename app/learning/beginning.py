@@ -83,7 +83,7 @@ def _published(
     workspace: Workspace, version: str, encoder: SearchEncoder, languages: tuple[str, ...], results: Results
 ) -> str:
     """Publishes the first release of a home, its gallery embedded by the base encoder, and returns its id."""
-    embedded = gallery.embed_gallery(workspace, encoder, previous=None)
+    embedded = gallery.embed_gallery(workspace, encoder, previous=None, version=version)
     opened = workspace.open_generation(embedded.generation)
     figures = gallery.require_own(workspace, opened, encoder, embedded.pictures)
     return workspace.releases.publish_release(

@@ -20,6 +20,7 @@ from app.desk.errors import ReleaseDamaged
 from app.desk.jobs import Stage, counted
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
+from app.learning.bulk import Bulk
 from app.learning.growth import Planner
 from app.learning.outcomes import Tell, say_nothing
 from app.learning.untaught import Learned
@@ -95,9 +96,11 @@ def embed_gallery(
     tell: Tell = say_nothing,
     since: int | None = None,
     known: Learned | None = None,
+    version: str = "",
 ) -> PublishedGeneration:
     """Publishes the generation of today's gallery under an encoder, doing no work twice.
 
+    `version` is what the encoder was published as or read from; where none is told, a cluster is not asked to embed.
     `since` is the encoder's `image_forwards` before it was measured, which embeds pictures of the gallery too; now when
     None. Pictures that nobody taught stand aside of what is `known`, where that is told.
     """
@@ -109,7 +112,8 @@ def embed_gallery(
             counted("embed", phrase("{count} of {all} pictures embedded", count=done, all=total), done, total)
         )
 
-    planner = Planner(workspace, encoder, known, progress)
+    bulk = Bulk(workspace, encoder, version, progress)
+    planner = Planner(workspace, encoder, known, bulk)
     came = None if previous is None else planner.since(previous, choice)
     ids, gone, routes, used, rests_on = came or planner.whole(previous)
     fresh = _fresh(previous, ids, routes, used)
@@ -119,6 +123,7 @@ def embed_gallery(
     is_kind = previous is not None and previous.choice.kind == choice.kind
     can_grow = is_kind and (lost or 2 * len(fresh) <= len(ids))
     grown, added = (previous, fresh) if came or can_grow else (None, ids)
+    bulk.fill(added, routes)
     raw = image_features(
         encoder, added, workspace.load_image, workspace.features, routes=routes, progress=progress
     )

@@ -223,7 +223,9 @@ def _opened_cold(workspace: Workspace, record: ReleaseRecord) -> ReleaseRecord:
         generation = workspace.open_generation(record.generation)
     except GenerationDamaged:
         left, known = gallery.sound(workspace, record.generation), known_to(workspace, record)
-        embedded = gallery.embed_gallery(workspace, encoder, previous=left, known=known)
+        embedded = gallery.embed_gallery(
+            workspace, encoder, previous=left, known=known, version=record.version
+        )
         return workspace.releases.release(publish_pictures(workspace, record, embedded))
     gallery.require_own(workspace, generation, encoder)
     return record

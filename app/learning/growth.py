@@ -6,11 +6,12 @@ came is looked at, so adding costs what it brings, however large the gallery is.
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
 from app.home.workspace import Workspace
+from app.learning.bulk import Bulk
 from app.learning.routes import picture_routes
 from app.learning.untaught import Learned, untaught_of, untaught_routes
 from index.generation import Generation
@@ -37,15 +38,15 @@ class Planner:
         workspace: Workspace,
         encoder: SearchEncoder,
         known: Learned | None,
-        progress: Callable[[int, int], None],
+        bulk: Bulk,
     ) -> None:
-        self._workspace, self._encoder, self._known, self._progress = workspace, encoder, known, progress
+        self._workspace, self._encoder, self._known, self._bulk = workspace, encoder, known, bulk
 
     def whole(self, previous: Generation | None) -> Planned:
         """Returns what a generation of the whole gallery is."""
         domains = self._workspace.catalog.gallery_domains()
         gone = [] if previous is None else sorted(set(previous.ids).difference(domains))
-        routes = picture_routes(self._workspace, self._encoder, domains, previous, progress=self._progress)
+        routes = picture_routes(self._workspace, self._encoder, domains, previous, self._bulk)
         if self._known is not None:
             routes |= untaught_routes(self._workspace, self._encoder, domains, routes, self._known)
         rests_on = self._rests_on(Counter(domains.values()))
@@ -73,7 +74,7 @@ class Planner:
         if len(new) != lacking:
             return None
         domains = catalog.domains_of(new)
-        routes = picture_routes(self._workspace, self._encoder, domains, previous, progress=self._progress)
+        routes = picture_routes(self._workspace, self._encoder, domains, previous, self._bulk)
         counts: Counter[str] = Counter(self.said_by(previous).get("domains"))
         counts.update(domains.values())
         counts.subtract(catalog.domains_of(gone).values())

@@ -6,9 +6,10 @@ keeps its route, so that no update moves the vector of a picture it does not tea
 taught keeps what was decided for it (`app.learning.untaught`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from app.home.workspace import Workspace
+from app.learning.bulk import Bulk
 from index.generation import Generation
 from ingest.checks import DEFAULT_DOMAIN
 from model_updates.features import trunk_features
@@ -21,13 +22,12 @@ def picture_routes(
     encoder: SearchEncoder,
     domains: Mapping[str, str],
     previous: Generation | None,
-    *,
-    progress: Callable[[int, int], None] | None = None,
+    bulk: Bulk | None = None,
 ) -> dict[str, str]:
     """Returns the route of each picture that does not take the base route; `domains` has the domain of each.
 
-    Pictures of `previous`, the generation before, keep the route that was guessed for them. `progress` is told of those
-    that are embedded to guess it.
+    Pictures of `previous`, the generation before, keep the route that was guessed for them. `bulk` embeds those
+    that it is guessed for, where they are many.
     """
     if not encoder.image_routes:
         return {}
@@ -41,6 +41,9 @@ def picture_routes(
         routes |= {image_id: before[image_id] for image_id in kept}
     new = [image_id for image_id in nobody_said if image_id not in placed]
     if new and encoder.can_guess_routes:
+        if bulk is not None:
+            bulk.fill(new)
+        progress = None if bulk is None else bulk.progress
         trunk = trunk_features(encoder, new, workspace.load_image, workspace.features, progress=progress)
         guessed = encoder.guess_routes(trunk)
         routes |= {image_id: route for image_id, route in zip(new, guessed, strict=True) if route != BASE}

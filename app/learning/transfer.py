@@ -257,7 +257,7 @@ def _embedded(
     encoder = workspace.open_searcher(version)
     previous = None if live is None else workspace.open_generation(live.generation)
     progress(Stage("embed", phrase("embedding this home's gallery")))
-    embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress)
+    embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress, version=version)
     figures = _sound(workspace, embedded, encoder)
     progress(Stage("measure", phrase("measuring it on this home's held-out pairs")))
     slices = held_out(workspace, came.languages, usable_chunks(workspace, *filter(None, [live])))

@@ -190,7 +190,13 @@ def _judge_and_release(
     )
     known = Learned(known_to(workspace, record).chunks | {lesson.chunk}, lesson.languages_after)
     embedded = gallery.embed_gallery(
-        workspace, candidate, previous=previous, tell=progress, since=taught.forwards, known=known
+        workspace,
+        candidate,
+        previous=previous,
+        tell=progress,
+        since=taught.forwards,
+        known=known,
+        version=outcome.version,
     )
     judged = publishing.JudgedCandidate(lesson, candidate, outcome, gate, results, against=live)
     return publishing.publish_taught(workspace, judged, record, embedded, progress)

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from app.commands.starting import starting
-from app.desk.errors import AddressRefused
+from app.desk.errors import AddressRefused, ClusterUnusable
 from app.home.settings import Settings
 
 # What `serve` had loaded when it refused.
@@ -60,6 +60,19 @@ def test_what_cannot_be_served_is_refused_before_anything_is_loaded(template: Pa
 def test_an_address_that_is_not_ours_is_refused(tmp_path: Path) -> None:
     elsewhere = Settings(home=tmp_path, host="192.0.2.1", port=0, allow_open=True)  # of no machine: RFC 5737
     with pytest.raises(AddressRefused, match="cannot listen on 192.0.2.1"), starting(elsewhere):
+        pass
+
+
+def test_a_cluster_that_does_not_answer_is_refused_where_jobs_run(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+    lost = Settings(home=tmp_path, port=0).model_copy(update={"ray": address})
+    with (
+        pytest.raises(ClusterUnusable, match=f"No Ray cluster answers at {address}.* setting `ray`"),
+        starting(lost),
+    ):
+        pass
+    with starting(lost.model_copy(update={"jobs": "elsewhere"})):
         pass
 
 

@@ -146,3 +146,15 @@ def test_reading_settings_loads_nothing_heavy() -> None:
         env=os.environ | {"PYTHONPATH": str(root)},
     )
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("address", ["ray://10.0.0.5:10001", "10.0.0.5", "a b:1", "auto"])
+def test_a_cluster_is_named_by_host_and_port(address: str) -> None:
+    with pytest.raises(UsageProblem, match="The setting ray cannot be .* Name the cluster by host and port"):
+        load_settings(ray=address)
+
+
+def test_a_cluster_needs_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(UsageProblem, match=r"setting ray .* pip install 'perennial-search\[ray\]'"):
+        load_settings(ray="local")

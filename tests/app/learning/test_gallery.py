@@ -14,6 +14,7 @@ from app.home.manifest import ReleaseManifest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
+from app.learning.bulk import Bulk
 from app.learning.gallery import Vectors
 from app.learning.growth import Planner
 from index import kinds
@@ -178,5 +179,7 @@ def test_beside_an_older_catalog_the_gallery_is_gone_through(workspace: Workspac
 def _came(
     workspace: Workspace, encoder: Encoder, generation: Generation
 ) -> tuple[list[str], list[str]] | None:
-    found = Planner(workspace, encoder, None, lambda *_: None).since(generation, generation.choice)
+    found = Planner(workspace, encoder, None, Bulk(workspace, encoder, "", lambda *_: None)).since(
+        generation, generation.choice
+    )
     return None if found is None else (list(found.ids), sorted(found.gone, key=generation.ids.index))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, gallery, going_live, untaught
+from app.learning.bulk import Bulk
 from app.learning.growth import Planned, Planner
 from app.learning.untaught import UNTAUGHT, Learned, untaught_finding, untaught_routes
 from index.generation import Generation
@@ -95,7 +96,9 @@ def grown(workspace: Workspace, encoder: Encoder, previous: Generation, learned:
 
 
 def came(workspace: Workspace, encoder: Encoder, previous: Generation, learned: Learned) -> Planned | None:
-    return Planner(workspace, encoder, learned, lambda *_: None).since(previous, previous.choice)
+    return Planner(workspace, encoder, learned, Bulk(workspace, encoder, "", lambda *_: None)).since(
+        previous, previous.choice
+    )
 
 
 def test_what_comes_is_added_alone_and_answers_as_when_the_whole_gallery_is_gone_through(

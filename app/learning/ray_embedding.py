@@ -1,0 +1,288 @@
+"""Embedding on a Ray cluster: Ray Data hands batches of pictures to actors, each of which has the encoder.
+
+The pictures are read by one actor on the machine of the job, which alone need have the home. The others are given their
+bytes, and the files of the encoder. Before it is believed, each of them embeds a batch that this machine has embedded,
+and has to give the same to the bit. Where an actor or a machine dies Ray starts another, and gives it again what did
+not come back.
+"""
+
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from app.desk.errors import ClusterUnusable
+from app.desk.troubles import explain
+from app.home.cluster import LOCAL, require_cluster
+from app.home.settings import Settings
+from app.home.workspace import Workspace, read_encoder, threads_of
+from app.learning.bulk import Batch, Keep
+from ingest.blobs import decoded
+from ingest.sentence import phrase
+from model_updates.features import IMAGE, NoCache, trunk_features
+from model_updates.portable_encoder import PortableEncoder, graphs_of
+from model_updates.search_encoder import Rows, SearchEncoder
+from model_updates.version_files import MANIFEST, read_manifest
+
+logger = logging.getLogger(__name__)
+
+_AT_ONCE = 1 << 14  # batches that Ray is told of at once: a million pictures
+# Its makers are told nothing, and the terminal no more than by us.
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
+
+Row = dict[str, Any]
+Files = Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What an actor that embeds is given: an encoder, and a batch by which to see that it computes as we do."""
+
+    files: Files
+    graphs: Files | None  # None where it is opened in torch
+    threads: int  # that it computes with
+    routes: Sequence[str]  # that pictures take
+    route: str  # of the batch
+    pictures: Sequence[bytes]  # of the batch
+    rows: Rows  # its trunk features
+
+    def opened(self) -> SearchEncoder:
+        """Returns the encoder, of which nothing is on the disk any more.
+
+        Raises:
+            ClusterUnusable: on this machine, it gives other features.
+        """
+        os.environ["OMP_NUM_THREADS"] = str(self.threads)
+        with TemporaryDirectory(prefix="perennial-encoder-") as place:
+            version, graphs = Path(place) / "version", Path(place) / "graphs"
+            _write(version, self.files)
+            _write(graphs, self.graphs or {})
+            encoder = read_encoder(version, None if self.graphs is None else graphs)
+            given = embedded(encoder, self.route, self.pictures)
+            for route in self.routes:  # a graph is read when it is first asked for
+                embedded(encoder, route, self.pictures[:1])
+        if not np.array_equal(given, self.rows):
+            raise ClusterUnusable(
+                phrase(
+                    "The machine {name} of the Ray cluster gives vectors whose last digits are not those of this "
+                    "machine: its processor or its packages are others. Take it out of the cluster, or leave the "
+                    "setting `ray` empty. Nothing that it gave was kept.",
+                    name=socket.gethostname(),
+                )
+            )
+        return encoder
+
+
+class Reading:
+    """Adds to batches the bytes of their pictures."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._workspace: Workspace | None = None
+
+    def __call__(self, row: Row) -> Row:
+        """Reads a batch, or says what is wrong."""
+        return _or_what_is_wrong(self._read, row)
+
+    def _read(self, row: Row) -> Row:
+        self._workspace = self._workspace or Workspace.open(self._settings, read_only=True)
+        pictures = [self._workspace.blobs.original(image_id) for image_id in row["ids"]]
+        return row | {"wrong": "", "pictures": pictures}
+
+
+class Embedding:
+    """Turns batches into trunk features."""
+
+    def __init__(self, parcel: Any) -> None:
+        self._parcel = parcel
+        self._encoder: SearchEncoder | None = None
+
+    def __call__(self, row: Row) -> Row:
+        """Embeds a batch, or says what is wrong."""
+        return row if row["wrong"] else _or_what_is_wrong(self._embed, row)
+
+    def _embed(self, row: Row) -> Row:
+        import ray
+
+        self._encoder = self._encoder or ray.get(self._parcel).opened()
+        rows = embedded(self._encoder, row["route"], row["pictures"])
+        return {"number": row["number"], "wrong": "", "rows": rows}
+
+
+def embedded(encoder: SearchEncoder, route: str, pictures: Sequence[bytes]) -> Rows:
+    """Returns the trunk features of one batch as the loop of `model_updates.features` gives them."""
+    names = [str(n) for n in range(len(pictures))]
+    return trunk_features(encoder, names, lambda n: decoded(pictures[int(n)]), NoCache(), route=route)
+
+
+def _or_what_is_wrong(work: Callable[[Row], Row], row: Row) -> Row:
+    """Does a part of the work; what our own errors say is handed on, since Ray would not hand on the errors."""
+    try:
+        return work(row)
+    except Exception as error:
+        problem = explain(error)
+        if problem is None:
+            raise
+        logger.warning("batch %d: %r", row["number"], error)
+        return {"number": row["number"], "wrong": str(problem.sentence)}
+
+
+@dataclass(frozen=True)
+class OnRay:
+    """Embeds on the Ray cluster that the settings name; `sample` is a batch that this machine has embedded."""
+
+    workspace: Workspace
+    encoder: SearchEncoder
+    version: str
+    sample: Batch
+
+    def __call__(self, batches: Sequence[Batch], keep: Keep) -> None:
+        """Embeds batches, and has each kept when it comes.
+
+        Raises:
+            ClusterUnusable: the cluster does not answer, computes otherwise or fails, or a picture cannot be read.
+        """
+        address = self.workspace.settings.ray
+        with _joined(address):
+            import ray
+
+            parcel = self.parcel({batch.route for batch in batches})
+            actors = _room(address, parcel.threads)
+            given = ray.put(parcel)
+            for start in range(0, len(batches), _AT_ONCE):
+                self._embed(given, parcel.threads, actors, batches[start : start + _AT_ONCE], keep)
+
+    def _embed(self, given: Any, threads: int, actors: int, batches: Sequence[Batch], keep: Keep) -> None:
+        import ray
+        from ray.data import ActorPoolStrategy, DataContext, from_items
+
+        DataContext.get_current().enable_progress_bars = False
+        logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what goes wrong is raised, too
+        asked = [{"number": n, "route": one.route, "ids": list(one.ids)} for n, one in enumerate(batches)]
+        here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
+        rows = (
+            from_items(asked, override_num_blocks=len(asked))
+            .map(
+                Reading,
+                fn_constructor_args=(self.workspace.settings,),
+                compute=ActorPoolStrategy(size=1),
+                num_cpus=0,
+                label_selector=here,
+            )
+            .map(
+                Embedding,
+                fn_constructor_args=(given,),
+                compute=ActorPoolStrategy(min_size=1, max_size=actors, initial_size=actors),
+                num_cpus=threads,
+            )
+        )
+        left = set(range(len(batches)))
+        try:
+            for row in rows.iter_rows():
+                if row["wrong"]:
+                    raise ClusterUnusable(row["wrong"])
+                if row["number"] in left:
+                    keep(batches[row["number"]], row["rows"])
+                    left.remove(row["number"])
+        except ray.exceptions.RayError as error:
+            raise _failed(str(error)) from error
+        if left:
+            raise _failed(f"{len(left)} batches did not come")
+
+    def parcel(self, routes: Iterable[str]) -> Parcel:
+        """Returns what actors are given that embed pictures of these routes."""
+        workspace, encoder, sample = self.workspace, self.encoder, self.sample
+        folder = workspace.releases.version_folder(self.version)
+        graphs = None
+        if isinstance(encoder, PortableEncoder):
+            place = graphs_of(folder, workspace.home.graphs / self.version).place
+            graphs = None if place is None else _files(place)
+        made_by = encoder.trunk_fingerprint(sample.route)
+        rows, _ = workspace.features.get(made_by, IMAGE, sample.ids, encoder.trunk_dim)
+        pictures = [workspace.blobs.original(image_id) for image_id in sample.ids]
+        return Parcel(
+            _files(folder), graphs, threads_of(encoder), sorted(routes), sample.route, pictures, rows
+        )
+
+
+@contextmanager
+def _joined(address: str) -> Iterator[None]:
+    """Connects this process with a cluster; a signal that ends the process goes on ending it as before."""
+    require_cluster(address)
+    once = (
+        {"RAY_gcs_server_port_wait_time_s": "1"} if address != LOCAL else {}
+    )  # something else may listen there
+    os.environ.update(_QUIET | once | os.environ)
+    import ray
+
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise ClusterUnusable(
+            phrase(
+                "This machine cannot use the Ray cluster at {address}, which the setting `ray` names ({why}). It has "
+                "to be a node of it: `ray start --address={address}`, with the same versions of Python and Ray.",
+                address=address,
+                why=_last_line(str(error)),
+            )
+        ) from error
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _room(address: str, threads: int) -> int:
+    """Returns how many actors of so many threads a cluster has room for."""
+    import ray
+
+    cores = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
+    room = sum(int(count // threads) for count in cores)
+    if not room:
+        raise ClusterUnusable(
+            phrase(
+                "No machine of the Ray cluster at {address} has {count} cores, as many as this one computes with. Set "
+                "`threads` to fewer.",
+                address=address,
+                count=threads,
+            )
+        )
+    return room
+
+
+def _failed(why: str) -> ClusterUnusable:
+    return ClusterUnusable(
+        phrase(
+            "Ray did not embed all pictures ({why}). What came is kept: the same again goes on from there.",
+            why=_last_line(why),
+        )
+    )
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2][-300:].rstrip(".")
+
+
+def _files(folder: Path) -> Files:
+    """Returns the files of a published folder, without what strategies carry."""
+    names = [MANIFEST, *(one for one in read_manifest(folder)["files"] if not one.startswith("state-"))]
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def _write(folder: Path, files: Files) -> None:
+    folder.mkdir()
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
