@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import scale_embedding
 import scale_engines
 from speed import machine
 from speed_timing import ROOT, timed
@@ -37,7 +38,7 @@ INTRODUCTION = """# More than one machine, measured
 Written by `make scale-test`; do not edit. A catalog in a file (SQLite) and in a database (PostgreSQL on the same
 machine, over a socket), with one caption a picture. Times in milliseconds, the middle of {turns}, each with the slope
 at which it grows from the last size but one to the last (0: not at all, 1: with the pictures). Last, engines that
-hold vectors.
+hold vectors, and embedding by several processes.
 """
 TURNS, AT_ONCE, PAGE = 9, 10_000, 24
 _WORDS = [
@@ -129,6 +130,8 @@ def main() -> int:
     ]
     today = time.strftime("%Y-%m-%d", time.gmtime())
     lines += scale_engines.lines(scale_engines.measure(f"{machine(1)}, {today}"))
+    with tempfile.TemporaryDirectory() as folder:
+        lines += scale_embedding.lines(Path(folder) / "home")
     lines += ["", f"{machine(1)}, {today}."]
     REPORT.write_text(INTRODUCTION.format(turns=TURNS) + "\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))

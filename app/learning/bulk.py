@@ -8,48 +8,16 @@ somebody reads it there: it may come in any order, and twice. The batches are th
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
 
 from app.home.workspace import Workspace
-from model_updates.features import CHUNK, IMAGE, NoCache, trunk_features
+from app.learning.embedder import Embedder, Here, ImageBatch
+from app.learning.ray_embedding import OnRay
+from model_updates.features import CHUNK, IMAGE
 from model_updates.routes import BASE
 from model_updates.search_encoder import IMAGE_BATCH, Rows, SearchEncoder
 
 WORTH_SECONDS = 60.0  # a cluster takes some ten to begin
 TRIED = 2  # batches that are embedded here: the first pays for what is set up once, the second is timed
-
-
-class Batch(NamedTuple):
-    """Pictures that go through the image tower together."""
-
-    route: str
-    ids: Sequence[str]
-
-
-Keep = Callable[[Batch, Rows], None]
-"""Is given the trunk features of a batch, (n, trunk_dim) float32."""
-
-
-class Embedder(Protocol):
-    """Where pictures are embedded."""
-
-    def __call__(self, batches: Sequence[Batch], keep: Keep) -> None:
-        """Embeds batches in any order, and has the trunk features of each kept."""
-        ...
-
-
-@dataclass(frozen=True)
-class Here:
-    """Embeds in this process."""
-
-    workspace: Workspace
-    encoder: SearchEncoder
-
-    def __call__(self, batches: Sequence[Batch], keep: Keep) -> None:
-        """Embeds one batch after the other."""
-        load = self.workspace.load_image
-        for batch in batches:
-            keep(batch, trunk_features(self.encoder, batch.ids, load, NoCache(), route=batch.route))
 
 
 @dataclass(frozen=True)
@@ -75,28 +43,26 @@ class Bulk:
             return
         batches = list(self._lacking(ids, routes))
         tried, rest = batches[:TRIED], batches[TRIED:]
-        done, total = 0, sum(len(batch.ids) for batch in batches)
+        done, total, left = 0, _pictures(batches), _pictures(rest)
 
-        def keep(batch: Batch, rows: Rows) -> None:
+        def keep(batch: ImageBatch, rows: Rows) -> None:
             nonlocal done
             made_by = self.encoder.trunk_fingerprint(batch.route)
             self.workspace.features.put(made_by, IMAGE, batch.ids, rows)
             done += len(batch.ids)
             self.progress(done, total)
 
-        here, seconds = Here(self.workspace, self.encoder), 0.0
+        here, each = Here(self.workspace, self.encoder), 0.0
         for batch in tried if rest else ():
             began = time.monotonic()
             here([batch], keep)
-            seconds = time.monotonic() - began
-        if seconds * len(rest) > WORTH_SECONDS:
-            from app.learning.ray_embedding import OnRay
-
+            each = (time.monotonic() - began) / len(batch.ids)
+        if each * left > WORTH_SECONDS:
             embed: Embedder = OnRay(self.workspace, self.encoder, self.version, tried[-1])
             embed(rest, keep)
-            self.encoder.image_forwards += sum(len(batch.ids) for batch in rest)
+            self.encoder.image_forwards += left
 
-    def _lacking(self, ids: Sequence[str], routes: Mapping[str, str] | None) -> Iterator[Batch]:
+    def _lacking(self, ids: Sequence[str], routes: Mapping[str, str] | None) -> Iterator[ImageBatch]:
         """Yields what the cache lacks, cut as `model_updates.features` cuts it."""
         by_route: dict[str, list[str]] = {}
         for image_id in dict.fromkeys(ids):
@@ -108,7 +74,7 @@ class Bulk:
             wanted = self._unkept(chosen, *(trunk if routes is None else image))
             for part in _cut(wanted, CHUNK):
                 for batch in _cut(self._unkept(part, *trunk), IMAGE_BATCH):
-                    yield Batch(route, batch)
+                    yield ImageBatch(route, batch)
 
     def _unkept(self, ids: Sequence[str], made_by: str, dim: int) -> list[str]:
         found: list[str] = []
@@ -116,6 +82,10 @@ class Bulk:
             _, known = self.workspace.features.get(made_by, IMAGE, part, dim)
             found += [one for one, is_known in zip(part, known.tolist(), strict=True) if not is_known]
         return found
+
+
+def _pictures(batches: Sequence[ImageBatch]) -> int:
+    return sum(len(batch.ids) for batch in batches)
 
 
 def _cut(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:

@@ -25,7 +25,7 @@ from app.desk.troubles import explain
 from app.home.cluster import LOCAL, require_cluster
 from app.home.settings import Settings
 from app.home.workspace import Workspace, read_encoder, threads_of
-from app.learning.bulk import Batch, Keep
+from app.learning.embedder import Here, ImageBatch, Keep
 from ingest.blobs import decoded
 from ingest.sentence import phrase
 from model_updates.features import IMAGE, NoCache, trunk_features
@@ -73,16 +73,16 @@ class Parcel:
         if not np.array_equal(given, self.rows):
             raise ClusterUnusable(
                 phrase(
-                    "The machine {name} of the Ray cluster gives vectors whose last digits are not those of this "
-                    "machine: its processor or its packages are others. Take it out of the cluster, or leave the "
-                    "setting `ray` empty. Nothing that it gave was kept.",
+                    "The machine {name} of the Ray cluster does not compute the same vectors, bit for bit: its "
+                    "processor or its packages differ from those of this machine. Take it out of the cluster, or leave "
+                    "the setting `ray` empty. Nothing that it computed was kept.",
                     name=socket.gethostname(),
                 )
             )
         return encoder
 
 
-class Reading:
+class ReadPictures:
     """Adds to batches the bytes of their pictures."""
 
     def __init__(self, settings: Settings) -> None:
@@ -99,7 +99,7 @@ class Reading:
         return row | {"wrong": "", "pictures": pictures}
 
 
-class Embedding:
+class EmbedPictures:
     """Turns batches into trunk features."""
 
     def __init__(self, parcel: Any) -> None:
@@ -125,7 +125,7 @@ def embedded(encoder: SearchEncoder, route: str, pictures: Sequence[bytes]) -> R
 
 
 def _or_what_is_wrong(work: Callable[[Row], Row], row: Row) -> Row:
-    """Does a part of the work; what our own errors say is handed on, since Ray would not hand on the errors."""
+    """Does a part of the work; hands on what an error that was foreseen says, since Ray would keep that to itself."""
     try:
         return work(row)
     except Exception as error:
@@ -143,13 +143,13 @@ class OnRay:
     workspace: Workspace
     encoder: SearchEncoder
     version: str
-    sample: Batch
+    sample: ImageBatch
 
-    def __call__(self, batches: Sequence[Batch], keep: Keep) -> None:
+    def __call__(self, batches: Sequence[ImageBatch], keep: Keep) -> None:
         """Embeds batches, and has each kept when it comes.
 
         Raises:
-            ClusterUnusable: the cluster does not answer, computes otherwise or fails, or a picture cannot be read.
+            ClusterUnusable: the cluster does not answer, computes otherwise, or fails.
         """
         address = self.workspace.settings.ray
         with _joined(address):
@@ -161,25 +161,28 @@ class OnRay:
             for start in range(0, len(batches), _AT_ONCE):
                 self._embed(given, parcel.threads, actors, batches[start : start + _AT_ONCE], keep)
 
-    def _embed(self, given: Any, threads: int, actors: int, batches: Sequence[Batch], keep: Keep) -> None:
+    def _embed(
+        self, given: Any, threads: int, actors: int, batches: Sequence[ImageBatch], keep: Keep
+    ) -> None:
         import ray
         from ray.data import ActorPoolStrategy, DataContext, from_items
 
         DataContext.get_current().enable_progress_bars = False
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what goes wrong is raised, too
+        settings = self.workspace.settings.model_copy(update={"home": self.workspace.home.root.resolve()})
         asked = [{"number": n, "route": one.route, "ids": list(one.ids)} for n, one in enumerate(batches)]
         here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
         rows = (
             from_items(asked, override_num_blocks=len(asked))
             .map(
-                Reading,
-                fn_constructor_args=(self.workspace.settings,),
+                ReadPictures,
+                fn_constructor_args=(settings,),
                 compute=ActorPoolStrategy(size=1),
                 num_cpus=0,
                 label_selector=here,
             )
             .map(
-                Embedding,
+                EmbedPictures,
                 fn_constructor_args=(given,),
                 compute=ActorPoolStrategy(min_size=1, max_size=actors, initial_size=actors),
                 num_cpus=threads,
@@ -188,10 +191,14 @@ class OnRay:
         left = set(range(len(batches)))
         try:
             for row in rows.iter_rows():
+                batch = batches[row["number"]]
                 if row["wrong"]:
+                    Here(self.workspace, self.encoder)(
+                        [batch], keep
+                    )  # raises what is wrong with its pictures
                     raise ClusterUnusable(row["wrong"])
                 if row["number"] in left:
-                    keep(batches[row["number"]], row["rows"])
+                    keep(batch, row["rows"])
                     left.remove(row["number"])
         except ray.exceptions.RayError as error:
             raise _failed(str(error)) from error

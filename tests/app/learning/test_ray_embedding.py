@@ -19,6 +19,7 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, bulk, going_live
 from app.learning.bulk import TRIED, Bulk
+from ingest.errors import UnknownImage
 from ingest.intake import IntakeOptions
 from ingest.pair import image_id_of
 from model_updates.features import IMAGE, NoCache, trunk_features
@@ -112,7 +113,7 @@ def actors() -> list[psutil.Process]:
     return [
         one
         for one in psutil.Process().children(recursive=True)
-        if "Map(Embedding)" in " ".join(one.cmdline())
+        if "Map(EmbedPictures)" in " ".join(one.cmdline())
     ]
 
 
@@ -191,7 +192,7 @@ def test_a_gallery_has_the_vectors_that_it_has_without_a_cluster(
 
 def test_a_picture_that_is_lost_is_named_as_without_a_cluster(workspace: Workspace) -> None:
     encoder, version, ids = live(workspace)
-    with pytest.raises(ClusterUnusable, match=f"No picture with id {'0' * 12} is stored. Ingest the chunk"):
+    with pytest.raises(UnknownImage, match=f"No picture with id {'0' * 12} is stored. Ingest the chunk"):
         Bulk(workspace, encoder, version, lambda *_: None).fill([*ids, "0" * 64])
 
 
