@@ -234,7 +234,7 @@ def _joined(address: str) -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
-    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+    except (ray.exceptions.RayError, RuntimeError, ValueError, OSError) as error:
         raise ClusterUnusable(
             phrase(
                 "This machine cannot use the Ray cluster at {address}, which the setting `ray` names ({why}). It has "

@@ -17,7 +17,7 @@ from PIL import Image
 from app.desk.errors import ClusterUnusable
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, bulk, going_live
+from app.learning import adding, bulk, going_live, ray_embedding
 from app.learning.bulk import TRIED, Bulk
 from ingest.errors import UnknownImage
 from ingest.intake import IntakeOptions
@@ -73,9 +73,9 @@ def workspace(
         yield workspace
 
 
-def live(workspace: Workspace) -> tuple[SearchEncoder, str, list[str]]:
+def live(workspace: Workspace, kind: str = "graphs") -> tuple[SearchEncoder, str, list[str]]:
     version = going_live.live_release(workspace)[1].version
-    encoder = workspace.open_searcher(version)
+    encoder = workspace.open_searcher(version) if kind == "graphs" else workspace.open_encoder(version)
     ids = sorted(workspace.blobs.ids())
     _, known = kept(workspace, encoder, ids)
     return encoder, version, [one for one, is_known in zip(ids, known, strict=True) if not is_known]
@@ -86,9 +86,9 @@ def kept(workspace: Workspace, encoder: SearchEncoder, ids: list[str]) -> tuple[
     return rows, known.tolist()
 
 
-def filled(workspace: Workspace, midway: Callable[[], object] = lambda: None) -> None:
+def filled(workspace: Workspace, midway: Callable[[], object] = lambda: None, kind: str = "graphs") -> None:
     """Embeds the pictures of a home on the cluster, while something happens after its first batch, and looks at all."""
-    encoder, version, ids = live(workspace)
+    encoder, version, ids = live(workspace, kind)
     told: list[int] = []
 
     def progress(done: int, total: int) -> None:
@@ -105,8 +105,20 @@ def filled(workspace: Workspace, midway: Callable[[], object] = lambda: None) ->
     assert np.array_equal(rows, trunk_features(encoder, ids, workspace.load_image, NoCache()))
 
 
-def test_a_cluster_gives_the_same_to_the_bit_and_each_once(workspace: Workspace) -> None:
-    filled(workspace)
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """More would not fit into a node."""
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("kind", ["graphs", "torch"])
+def test_a_cluster_gives_the_same_to_the_bit_and_each_once(workspace: Workspace, kind: str) -> None:
+    filled(workspace, kind=kind)
 
 
 def actors() -> list[psutil.Process]:
@@ -177,6 +189,7 @@ def test_a_gallery_has_the_vectors_that_it_has_without_a_cluster(
     cluster: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(ray_embedding, "_AT_ONCE", 1)
     chunk = sample_chunk(tmp_path / "chunk.zip", pictures=(TRIED + 1) * IMAGE_BATCH + 5)
     found = []
     for name, address in (("plain", ""), ("ray", cluster.address)):
@@ -225,17 +238,11 @@ def test_a_cluster_that_does_not_answer_is_refused_at_once(
             Bulk(workspace, encoder, version, lambda *_: None).fill(ids)
 
 
-def test_a_cluster_without_enough_cores_is_refused(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, version, ids = live(workspace)
-    encoder = workspace.open_encoder(version)
+@pytest.mark.usefixtures("one_thread")
+def test_a_cluster_without_enough_cores_is_refused(workspace: Workspace) -> None:
     import torch
 
-    before = torch.get_num_threads()
+    encoder, version, ids = live(workspace, "torch")
     torch.set_num_threads(2)
-    try:
-        with pytest.raises(ClusterUnusable, match="No machine .* has 2 cores.*Set `threads`"):
-            Bulk(workspace, encoder, version, lambda *_: None).fill(ids)
-    finally:
-        torch.set_num_threads(before)
+    with pytest.raises(ClusterUnusable, match="No machine .* has 2 cores.*Set `threads`"):
+        Bulk(workspace, encoder, version, lambda *_: None).fill(ids)
