@@ -8,11 +8,8 @@ not come back.
 
 import logging
 import os
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +19,7 @@ import numpy as np
 
 from app.desk.errors import ClusterUnusable
 from app.desk.troubles import explain
-from app.home.cluster import LOCAL, require_cluster
+from app.home.cluster import joined, last_line, room
 from app.home.settings import Settings
 from app.home.workspace import Workspace, read_encoder, threads_of
 from app.learning.embedder import Here, ImageBatch, Keep
@@ -36,8 +33,6 @@ from model_updates.version_files import MANIFEST, read_manifest
 logger = logging.getLogger(__name__)
 
 _AT_ONCE = 1 << 14  # batches that Ray is told of at once: a million pictures
-# Its makers are told nothing, and the terminal no more than by us.
-_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
 
 Row = dict[str, Any]
 Files = Mapping[str, bytes]
@@ -152,11 +147,11 @@ class OnRay:
             ClusterUnusable: the cluster does not answer, computes otherwise, or fails.
         """
         address = self.workspace.settings.ray
-        with _joined(address):
+        with joined(address):
             import ray
 
             parcel = self.parcel({batch.route for batch in batches})
-            actors = _room(address, parcel.threads)
+            actors = room(address, parcel.threads)
             given = ray.put(parcel)
             for start in range(0, len(batches), _AT_ONCE):
                 self._embed(given, parcel.threads, actors, batches[start : start + _AT_ONCE], keep)
@@ -193,9 +188,8 @@ class OnRay:
             for row in rows.iter_rows():
                 batch = batches[row["number"]]
                 if row["wrong"]:
-                    Here(self.workspace, self.encoder)(
-                        [batch], keep
-                    )  # raises what is wrong with its pictures
+                    # Raises what is wrong with its pictures, if that is what is wrong.
+                    Here(self.workspace, self.encoder)([batch], keep)
                     raise ClusterUnusable(row["wrong"])
                 if row["number"] in left:
                     keep(batch, row["rows"])
@@ -221,66 +215,14 @@ class OnRay:
         )
 
 
-@contextmanager
-def _joined(address: str) -> Iterator[None]:
-    """Connects this process with a cluster; a signal that ends the process goes on ending it as before."""
-    require_cluster(address)
-    once = (
-        {"RAY_gcs_server_port_wait_time_s": "1"} if address != LOCAL else {}
-    )  # something else may listen there
-    os.environ.update(_QUIET | once | os.environ)
-    import ray
-
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
-    except (ray.exceptions.RayError, RuntimeError, ValueError, OSError) as error:
-        raise ClusterUnusable(
-            phrase(
-                "This machine cannot use the Ray cluster at {address}, which the setting `ray` names ({why}). It has "
-                "to be a node of it: `ray start --address={address}`, with the same versions of Python and Ray.",
-                address=address,
-                why=_last_line(str(error)),
-            )
-        ) from error
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
-    try:
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _room(address: str, threads: int) -> int:
-    """Returns how many actors of so many threads a cluster has room for."""
-    import ray
-
-    cores = [node["Resources"].get("CPU", 0) for node in ray.nodes() if node["Alive"]]
-    room = sum(int(count // threads) for count in cores)
-    if not room:
-        raise ClusterUnusable(
-            phrase(
-                "No machine of the Ray cluster at {address} has {count} cores, as many as this one computes with. Set "
-                "`threads` to fewer.",
-                address=address,
-                count=threads,
-            )
-        )
-    return room
-
-
 def _failed(why: str) -> ClusterUnusable:
     return ClusterUnusable(
         phrase(
-            "Ray did not embed all pictures ({why}). What came is kept: the same again goes on from there.",
-            why=_last_line(why),
+            "Ray did not embed all pictures ({why}). Its machines need Python, Ray and Perennial in the versions of "
+            "this one. What came is kept: the same again goes on from there.",
+            why=last_line(why),
         )
     )
-
-
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2][-300:].rstrip(".")
 
 
 def _files(folder: Path) -> Files:

@@ -117,7 +117,10 @@ def one_thread() -> Iterator[None]:
 
 @pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("kind", ["graphs", "torch"])
-def test_a_cluster_gives_the_same_to_the_bit_and_each_once(workspace: Workspace, kind: str) -> None:
+def test_a_cluster_gives_the_same_to_the_bit_and_each_once(
+    workspace: Workspace, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_embedding, "_AT_ONCE", 10)
     filled(workspace, kind=kind)
 
 
@@ -189,7 +192,6 @@ def test_a_gallery_has_the_vectors_that_it_has_without_a_cluster(
     cluster: Any, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bulk, "WORTH_SECONDS", 0.0)
-    monkeypatch.setattr(ray_embedding, "_AT_ONCE", 1)
     chunk = sample_chunk(tmp_path / "chunk.zip", pictures=(TRIED + 1) * IMAGE_BATCH + 5)
     found = []
     for name, address in (("plain", ""), ("ray", cluster.address)):
