@@ -1,9 +1,10 @@
-"""Claims about `/readyz`, by which load balancers send people away from a server whose catalog cannot be asked."""
+"""Claims about a server whose database is away: it refuses quickly, says that it is not ready, and goes on after."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -71,6 +72,31 @@ def test_a_server_whose_database_hangs_says_so_within_seconds(server: Served, pr
         assert client.get("/healthz", timeout=1).status_code == 200
         proxy.restore()
         seconds_until(client, 200)
+
+
+def test_whatever_is_asked_of_a_server_whose_database_hangs_is_refused_in_seconds_and_then_at_once(
+    server: Served, proxy: TcpProxy
+) -> None:
+    with server.client() as client, ThreadPoolExecutor(24) as people:
+
+        def ask(number: int) -> tuple[float, httpx.Response]:
+            began = time.monotonic()
+            question = {"text": "a red boat"}
+            answer = client.get("/v1/chunks") if number % 2 else client.post("/v1/search", json=question)
+            return time.monotonic() - began, answer
+
+        assert {answer.status_code for _, answer in people.map(ask, range(2))} == {200}
+        proxy.hang()
+        for patience in (10.0, 2.0):
+            for seconds, answer in people.map(ask, range(24)):
+                assert seconds < patience
+                assert answer.status_code == 503
+                assert answer.headers["Retry-After"]
+        assert answer.json()["code"] == "catalog_unreachable"
+        assert "look whether the database runs" in answer.json()["error"]
+        proxy.restore()
+        assert seconds_until(client, 200) < 5
+        assert search(client)["hits"]
 
 
 def test_the_catalog_is_asked_once_a_second_however_often_the_server_is(server: Served) -> None:
