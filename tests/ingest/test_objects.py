@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from ingest.errors import BadOption, ObjectMissing, ObjectsUnreachable
 from ingest.objects import Objects, require_address
-from tests.bucket import S3, bucket, made
+from tests.bucket import S3, blockable, bucket, made
 
 
 @pytest.fixture(params=["file", S3])
@@ -111,3 +112,35 @@ def test_what_this_machine_cannot_write_is_no_bucket_that_does_not_answer(tmp_pa
     (tmp_path / "came").touch()
     with pytest.raises(FileExistsError):
         objects.fetch("a", tmp_path / "came")
+
+
+@pytest.mark.postgres
+def test_a_bucket_that_hangs_is_waited_for_once_and_then_refused_at_once_until_it_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with blockable(tmp_path, monkeypatch) as (address, proxy):
+        objects = made(address)
+        objects.put("a", b"1")
+        assert objects.get("a") == b"1"
+        proxy.hang()
+        began = time.monotonic()
+        with pytest.raises(ObjectsUnreachable):
+            objects.get("a")
+        assert 1 < time.monotonic() - began < 8
+        other, began = Objects(address), time.monotonic()
+        for _ in range(20):
+            with pytest.raises(ObjectsUnreachable, match="whether this machine may read"):
+                other.get("a")
+        assert time.monotonic() - began < 0.5
+        proxy.restore()
+        while not is_there(other, "a"):
+            assert time.monotonic() - began < 15
+            time.sleep(0.1)
+        assert objects.get("a") == b"1"
+
+
+def is_there(objects: Objects, name: str) -> bool:
+    try:
+        return objects.size(name) is not None
+    except ObjectsUnreachable:
+        return False
