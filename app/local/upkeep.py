@@ -126,13 +126,15 @@ class Upkeep(Opened):
     def repair_plan(self) -> RepairPlan:
         from app.home.catalog_copy import damage_in
         from app.home.damage import CATALOG
+        from app.home.shared import missing_in_bucket
         from app.learning import mending
 
         why = damage_in(self.home)
         if why:
             return RepairPlan((phrase("The catalog is damaged ({why}); its copy takes its place.", why=why),))
         self.store.damage.forget(CATALOG)  # it may have been put back
-        return mending.plan(self.workspace)
+        bucket = missing_in_bucket(self.home, self.catalog)
+        return replace(mending.plan(self.workspace), bucket=bucket)
 
     def repair(self) -> JobRecord:
         from app.home.catalog_copy import damage_in, restore_catalog
