@@ -34,6 +34,19 @@ _PIECE = 8 * 1024**2  # of a file that is fetched
 _SILENT_SECONDS = 5  # after which what is read is given up
 _IN_VAIN_SECONDS = 1.0  # what fails sooner holds nobody up
 _DELETED = 1000  # at once: as many as S3 takes
+_KEYS = {
+    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY",
+}
+# Without keys the cloud's machines are asked for their role, at an address that is none elsewhere.
+_NO_KEYS = (
+    "://169.254.",
+    "://metadata.google.internal",
+    "Missing SecretAccessKey",
+    "Missing AccessKeyId",
+    "Account must be specified",
+)
 _circuits: dict[str, Circuit] = {}
 
 
@@ -173,6 +186,15 @@ class Objects:
                 raise self._unreachable(f"{MARK} is not there, as if it were another bucket")
 
     def _unreachable(self, why: str) -> ObjectsUnreachable:
+        if any(one in why for one in _NO_KEYS):
+            return ObjectsUnreachable(
+                phrase(
+                    "No keys for the bucket {address} are found here: set {names} in the environment, or give this "
+                    "machine a role that may read and write there.",
+                    address=self.address,
+                    names=_KEYS[urlsplit(self.address).scheme],
+                )
+            )
         return ObjectsUnreachable(
             phrase(
                 "The bucket {address} cannot be reached ({why}). Nothing was lost: look whether the address is right, "

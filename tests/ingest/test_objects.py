@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,27 @@ def test_a_bucket_that_is_missing_or_does_not_answer_is_said(
         Objects("s3://elsewhere").put("a", b"1")
     with pytest.raises(ObjectsUnreachable, match="cannot be reached"):
         Objects("s3://elsewhere").size("a")
+
+
+@pytest.mark.parametrize(
+    ("address", "given", "names"),
+    [
+        ("s3://no-role", {}, "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"),
+        ("s3://half", {"AWS_ACCESS_KEY_ID": "a"}, "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"),
+        ("az://account/container", {}, "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY"),
+    ],
+)
+def test_who_has_no_keys_is_told_which_settings_name_them(
+    address: str, given: dict[str, str], names: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [one for one in os.environ if one.startswith(("AWS_", "AZURE_"))]:
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(
+        ObjectsUnreachable, match=f"No keys for the bucket {address}.*: set {names} in the env"
+    ):
+        Objects(address).size("a")
 
 
 @pytest.mark.parametrize(
