@@ -8,7 +8,8 @@ IndexingError
 ├── UnknownIds             an id is not in this generation, or ids are unfit to be stored
 ├── FingerprintMismatch    vectors of one image tower meet a generation of another
 ├── GenerationDamaged      a generation folder fails its checksums, or is not a generation
-└── GenerationTooNew       a later version of the program wrote a generation folder
+├── GenerationTooNew       a later version of the program wrote a generation folder
+└── TablesRefused          a database cannot keep vectors
 """
 
 
@@ -46,3 +47,7 @@ class GenerationDamaged(IndexingError):
 
 class GenerationTooNew(IndexingError):
     """A later version of the program wrote a generation folder; nothing is wrong with it."""
+
+
+class TablesRefused(IndexingError):
+    """A database cannot keep vectors."""

@@ -7,6 +7,7 @@ selector, HNSW exact products over the allowed rows unless they are most, and IV
 
 import math
 import threading
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -169,3 +170,40 @@ def clone_to_gpu(index: FaissIndex) -> FaissIndex | None:
     if isinstance(index, faiss.IndexHNSW) or faiss.get_num_gpus() == 0:
         return None
     return faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)
+
+
+@dataclass(frozen=True, eq=False)
+class FaissVectors:
+    """An index of FAISS as `index.vector_index` asks for it."""
+
+    index: FaissIndex  # on the CPU
+    kept: float = 1.0  # of what exact search finds, as it was measured when it was written
+    gpu_index: FaissIndex | None = None  # a copy on a GPU, if there is one
+    _gpu_turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    @property
+    def dim(self) -> int:
+        """Number of columns."""
+        return int(self.index.d)
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return int(self.index.ntotal)
+
+    def search(
+        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Finds rows on the GPU where that can, else as `search` does."""
+        if self.gpu_index is None or allowed is not None or k > GPU_MOST_NEIGHBOURS:
+            return search(self.index, queries, k, allowed=allowed)
+        with self._gpu_turn:
+            return search(self.gpu_index, queries, k)
+
+    def exact(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Finds what comparing every row finds."""
+        return search_rows(self.index, queries, k, np.arange(self.count))
+
+    def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Gives rows back (see `reconstruct`)."""
+        return reconstruct(self.index, rows)

@@ -279,7 +279,7 @@ def require_sound(
     added = [portion for portion in generation.portions if portion.segment not in known]
     _require_own_vectors(generation, [one for portion in added for one in portion.ids], expected)
     queries = sample_queries(generation)
-    kept = [portion.segment.kept for portion in generation.portions]
+    kept = [portion.segment.index.kept for portion in generation.portions]
     agreed = min([*kept, *(_agreement(portion.segment, queries) for portion in added)])
     if agreed < WORST_AGREEMENT:
         raise ReleaseDamaged(
@@ -302,7 +302,8 @@ def require_sound(
 def _agreement(segment: Segment, queries: Vectors) -> float:
     found = agreement(segment.index, queries, 10)
     # What is found of so few queries may lie a little below what was found of many when it was tuned.
-    return segment.kept if found >= segment.kept - OF_FEW else found
+    kept = segment.index.kept
+    return kept if found >= kept - OF_FEW else found
 
 
 def _require_own_vectors(
