@@ -55,8 +55,8 @@ check: test
 # The engines of more than one machine (docs/scale.md): PostgreSQL is started from a package. First what is tested of it
 # alone, then the tests of the rooms that keep something in a catalog, with theirs in PostgreSQL; last, what it costs.
 scale-test: .venv/scale-installed
-	$(RUN_TESTS) -m postgres $(PYTEST)
-	$(RUN_TESTS) -p tests.in_postgres -m 'not sqlite and not slow and not gpu' $(IN_CATALOGS) $(PYTEST)
+	$(RUN_TESTS) -m 'postgres or milvus' $(PYTEST)
+	$(RUN_TESTS) -p tests.in_postgres -m 'not sqlite and not slow and not gpu and not milvus' $(IN_CATALOGS) $(PYTEST)
 	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/scale.py
 
 # Pages and catalogues that follow from the code, and the site made of the pages, in site/.

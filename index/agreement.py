@@ -9,11 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from index.errors import ResultCountError, VectorError
-from index.vector_index import VectorIndex
+from index.vector_index import TOLERANCE, VectorIndex
 from index.vectors import unit_rows
-
-# Rounding of float32 products over up to about a thousand dimensions.
-TOLERANCE = 1e-5
 
 
 def agreement(index: VectorIndex, queries: ArrayLike, k: int) -> float:

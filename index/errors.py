@@ -9,8 +9,12 @@ IndexingError
 ├── FingerprintMismatch    vectors of one image tower meet a generation of another
 ├── GenerationDamaged      a generation folder fails its checksums, or is not a generation
 ├── GenerationTooNew       a later version of the program wrote a generation folder
-└── TablesRefused          a database cannot keep vectors
+├── VectorsRefused         an engine cannot keep vectors
+├── VectorsUnreachable     an engine that keeps vectors does not answer
+└── IndexMoved             an engine keeps these vectors no more
 """
+
+from ingest.sentence import phrase
 
 
 class IndexingError(Exception):
@@ -49,5 +53,20 @@ class GenerationTooNew(IndexingError):
     """A later version of the program wrote a generation folder; nothing is wrong with it."""
 
 
-class TablesRefused(IndexingError):
-    """A database cannot keep vectors."""
+class VectorsRefused(IndexingError):
+    """An engine cannot keep vectors."""
+
+
+class VectorsUnreachable(IndexingError):
+    """An engine that keeps vectors does not answer; what is asked of the files goes on."""
+
+
+class IndexMoved(IndexingError):
+    """An engine keeps these vectors no more; who asks again is answered from where they are now."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            phrase(
+                "The index was carried to another place, and is not opened there yet; ask again in a moment."
+            )
+        )

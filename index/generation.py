@@ -337,7 +337,7 @@ def load_generation(
 
     Without `verify` the manifest's own checksum is the only one that is checked. A GPU is used where faiss and the
     machine have one. With `but_damaged` segments that cannot be read are left out, as long as one can. What `elsewhere`
-    has of the vectors is searched there.
+    has of the vectors is searched there, but where damage is looked for, which is of files.
 
     Raises:
         GenerationDamaged: A file is missing, changed, a git-LFS pointer, or disagrees with the manifest.
@@ -357,7 +357,7 @@ def load_generation(
                 verify=verify,
                 use_gpu=use_gpu,
                 is_doubted=but_damaged,
-                elsewhere=elsewhere,
+                elsewhere=None if but_damaged else elsewhere,
             )
         except GenerationDamaged:
             lost += said["count"] - len(own)

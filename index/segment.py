@@ -149,13 +149,12 @@ def open_segment(
     if not verify:
         return _read(folder, said, facts, use_gpu, index)
     key = (*(str(listed[name]) for name in names), repr(facts), use_gpu, index)
-    names = names if index is None else names[1:]
     with _opening:
         held = _held.get(key)
         # Whoever holds a segment may be about to share files that have gone meanwhile.
         is_gone = held is not None and not all(is_there(folder, manifest, name) for name in names)
         if held is None or is_doubted or is_gone:
-            verify_files(folder, manifest, names)
+            verify_files(folder, manifest, names if index is None else names[1:])
         if held is None or is_gone:
             held = _held[key] = _read(folder, said, facts, use_gpu, index)
         return held

@@ -94,7 +94,9 @@ class Upkeep(Opened):
         from app.learning.going_live import live_release
 
         _, record = live_release(self.workspace)
-        return index_status(record, self.home.generations / record.generation)
+        engine = self.workspace.vector_engine
+        elsewhere = {} if engine is None else engine.known()
+        return index_status(record, self.home.generations / record.generation, elsewhere)
 
     def verify(self) -> list[str]:
         damaged = []

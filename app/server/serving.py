@@ -107,6 +107,7 @@ class Serving:
                 *releases.clean_staging(resumable(self.workspace.catalog.jobs())),
                 *releases.collect_garbage(grace_seconds=UNRELEASED_SECONDS),
                 *sharing.tidy(self.workspace.home, self.workspace.catalog),
+                *self.workspace.drop_vectors(),
             ]
         except UpdateRunning:
             return
