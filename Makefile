@@ -52,11 +52,12 @@ quick: .venv/test-installed
 
 check: test
 
-# The engines of more than one machine (docs/scale.md): PostgreSQL and Ray are started from packages. First what is tested of it
-# alone, then the tests of the rooms that keep something in a catalog, with theirs in PostgreSQL; last, what it costs.
+# The engines of more than one machine (docs/scale.md): PostgreSQL, Milvus and Ray are started from packages. First what
+# is tested of them alone, then the tests of the rooms that keep something in a catalog, with theirs in PostgreSQL; last,
+# what it costs.
 scale-test: .venv/scale-installed
-	$(RUN_TESTS) -rs -m 'postgres or ray' $(PYTEST)
-	$(RUN_TESTS) -p tests.in_postgres -m 'not sqlite and not slow and not gpu and not ray' $(IN_CATALOGS) $(PYTEST)
+	$(RUN_TESTS) -rs -m 'postgres or milvus or ray' $(PYTEST)
+	$(RUN_TESTS) -p tests.in_postgres -m 'not sqlite and not slow and not gpu and not milvus and not ray' $(IN_CATALOGS) $(PYTEST)
 	@OMP_NUM_THREADS=1 $(BIN)/python -W ignore benchmarks/scale.py
 
 # Pages and catalogues that follow from the code, and the site made of the pages, in site/.

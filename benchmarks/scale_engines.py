@@ -18,21 +18,23 @@ from typing import Any
 import faiss
 import numpy as np
 import psutil
-import psycopg
+import sqlalchemy as sa
 from numpy.typing import NDArray
 from speed_timing import ROOT
 
 sys.path.insert(0, str(ROOT))  # PostgreSQL is started as tests start it
 
 from index import faiss_index, tuning
+from index.faiss_index import FaissVectors
 from index.kinds import HALVED
-from tests.postgres_server import server
+from index.vector_tables import VectorTables
+from ingest.postgres_connection import connect
+from tests.postgres_server import schema_for
 
 KEPT = ROOT / "index" / "capacity.json"
 COUNT, DIM, QUERIES, FIRST = 50_000, 512, 64, 10
 # Vectors of pictures lie near a space of fewer numbers. In clouds that lie apart, a few lists would find all.
 INNER, AROUND = 16, 0.3
-_TABLE = "capacity_measured"
 
 Rows = NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -72,52 +74,35 @@ def in_faiss(rows: Rows, queries: Rows, right: Places, kind: str) -> dict[str, A
 
 
 def in_postgres(rows: Rows, queries: Rows, right: Places) -> dict[str, Any]:
-    """Measures pgvector's graph over half-precision vectors; each query looks as widely as finds 98 of 100."""
-    with psycopg.connect(server(), autocommit=True) as connection:
-        process = psutil.Process(connection.info.backend_pid)
+    """Measures a table of vectors in a database, as Perennial makes and searches it."""
+    place = connect(schema_for("capacity"), read_only=False)
+    tables, stored = VectorTables(place), FaissVectors(faiss_index.build(rows, HALVED))
+    with place.connect() as connection:
+        process = psutil.Process(connection.scalar(sa.text("SELECT pg_backend_pid()")))
 
-        def spent(call: Callable[[], object]) -> float:
-            began = process.cpu_times()
-            call()
-            now = process.cpu_times()
-            return float(now.user + now.system - began.user - began.system)
+    def spent(call: Callable[[], object]) -> float:
+        began = process.cpu_times()
+        call()
+        now = process.cpu_times()
+        return float(now.user + now.system - began.user - began.system)
 
-        def run(statement: str) -> None:
-            connection.execute(statement)
-
-        run("CREATE EXTENSION IF NOT EXISTS vector")
-        run(f"DROP TABLE IF EXISTS {_TABLE}")
-        run(f"CREATE TABLE {_TABLE} (id bytea PRIMARY KEY, seq integer, v halfvec({rows.shape[1]}))")
-        run("SET maintenance_work_mem = '2GB'")
-        run("SET max_parallel_maintenance_workers = 0")
-
-        def fill() -> None:
-            with connection.cursor().copy(f"COPY {_TABLE} (id, seq, v) FROM STDIN") as copy:
-                for n, row in enumerate(rows):
-                    copy.write_row((n.to_bytes(32, "big"), n, _as_text(row)))
-
-        built = spent(fill)
-        built += spent(lambda: run(f"CREATE INDEX graph ON {_TABLE} USING hnsw (v halfvec_ip_ops)"))
-        asked = f"SELECT seq FROM {_TABLE} ORDER BY v <#> %s::text::halfvec({rows.shape[1]}) LIMIT {FIRST}"
-        for width in (40, 80, 160, 320, 640):
-            run(f"SET hnsw.ef_search = {width}")
-            found: list[list[int]] = []
-
-            def ask(found: list[list[int]] = found) -> None:
-                for query in queries:
-                    answer = connection.execute(asked, (_as_text(query),)).fetchall()
-                    found.append([int(one[0]) for one in answer])
-
-            took = spent(ask) / len(queries)
-            share = kept(found, right)
-            if share >= 0.98:
-                break
-        sizes = f"SELECT pg_relation_size('graph'), pg_total_relation_size('{_TABLE}')"
-        graph, all_of_it = connection.execute(sizes).fetchone() or (0, 0)
-        run(f"DROP TABLE {_TABLE}")
+    tables.begin()
+    built = spent(lambda: tables.make("c" * 64, stored, HALVED, lambda: queries))
+    table = tables.known()["c" * 64]
+    found: list[Places] = []
+    took = spent(lambda: found.extend(table.search(query[None], FIRST)[1][0] for query in queries))
+    sizes = (
+        f"SELECT sum(pg_relation_size(indexrelid)) FILTER (WHERE NOT indisprimary), "
+        f"pg_total_relation_size('{table.name}') FROM pg_index WHERE indrelid = '{table.name}'::regclass"
+    )
+    with place.connect() as connection:
+        graph, all_of_it = connection.execute(sa.text(sizes)).one()
+    tables.end()
+    tables.drop_others()
+    place.dispose()
     wide = 2 * rows.shape[1]
-    memory, disk = (graph / len(rows) - wide, 2), (all_of_it / len(rows) - 2 * wide, 4)
-    return _measured(share, memory, disk, took, built, rows)
+    memory, disk = (float(graph) / len(rows) - wide, 2), (all_of_it / len(rows) - 2 * wide, 4)
+    return _measured(kept(found, right), memory, disk, took / len(queries), built, rows)
 
 
 def measure(machine: str) -> list[dict[str, Any]]:
@@ -169,10 +154,6 @@ def _measured(
         "count": len(rows),
         "dim": rows.shape[1],
     }
-
-
-def _as_text(row: Rows) -> str:
-    return f"[{','.join(f'{one:.5f}' for one in row)}]"
 
 
 def _write(path: Path, found: Sequence[dict[str, Any]]) -> None:

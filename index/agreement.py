@@ -8,15 +8,12 @@ score, within a tolerance. (The idea of comparing up to draws is FAISS's, contri
 import numpy as np
 from numpy.typing import ArrayLike
 
-from index import faiss_index
 from index.errors import ResultCountError, VectorError
+from index.vector_index import TOLERANCE, VectorIndex
 from index.vectors import unit_rows
 
-# Rounding of float32 products over up to about a thousand dimensions.
-TOLERANCE = 1e-5
 
-
-def agreement(index: faiss_index.FaissIndex, queries: ArrayLike, k: int) -> float:
+def agreement(index: VectorIndex, queries: ArrayLike, k: int) -> float:
     """Measures which share of an index's answers is as good as those of exact search among the vectors that it holds.
 
     `queries` are (q, dim) float32. A score that is worse than the exact k-th one by no more than rounding counts as a
@@ -28,16 +25,16 @@ def agreement(index: faiss_index.FaissIndex, queries: ArrayLike, k: int) -> floa
     """
     if k < 1:
         raise ResultCountError(f"Agreement over {k} results means nothing; ask for at least 1.")
-    asked = unit_rows(queries, dim=index.d)
+    asked = unit_rows(queries, dim=index.dim)
     if len(asked) == 0:
         raise VectorError("Agreement needs at least one query; there are none.")
-    wanted = min(k, index.ntotal)
+    wanted = min(k, index.count)
     if wanted == 0:
         return 1.0
-    exact, _ = faiss_index.search_rows(index, asked, wanted, np.arange(index.ntotal))
-    _, positions = faiss_index.search(index, asked, wanted)
+    exact, _ = index.exact(asked, wanted)
+    _, positions = index.search(asked, wanted)
     right = 0
     for query, least, answers in zip(asked, exact[:, -1], positions, strict=True):
         distinct = np.unique(answers[answers >= 0])
-        right += int((faiss_index.reconstruct(index, distinct) @ query >= least - TOLERANCE).sum())
+        right += int((index.vectors(distinct) @ query >= least - TOLERANCE).sum())
     return right / (wanted * len(asked))

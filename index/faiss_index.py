@@ -7,6 +7,8 @@ selector, HNSW exact products over the allowed rows unless they are most, and IV
 
 import math
 import threading
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from index.errors import UnknownFactory
 from index.kinds import FACTORIES, is_offered
+from index.vectors import nearest_rows
 
 # faiss ships no types; every value of this alias is a CPU or GPU `faiss.Index`.
 FaissIndex: TypeAlias = faiss.Index
@@ -25,7 +28,6 @@ GPU_MOST_NEIGHBOURS = 2048
 # An eighth of the lists keeps IVF close to exact; FAISS's own default is a single list.
 IVF_LISTS_SHARE = 8
 HNSW_SEARCH_WIDTH = 64
-ROWS_PER_BLOCK = 16384
 COMPARED_IN_FULL = 0.1  # the share of an index in lists up to which all that a filter leaves is compared
 
 _read_limit = threading.Lock()
@@ -71,20 +73,39 @@ def search(
     `allowed`, (n,) of each vector; None allows all.
 
     Returns:
-        Scores (q, k) float32, descending, and positions (q, k) int64; -1 where an approximate index
-        found fewer than k. The order of equal scores is FAISS's.
+        Scores (q, k) float32, descending, and positions (q, k) int64. The order of equal scores is FAISS's.
     """
     if allowed is None:
         scores, positions = index.search(queries, k)
-        return scores, positions
-    few = int(np.count_nonzero(allowed))
-    if isinstance(index, faiss.IndexHNSW) and 2 * few <= len(allowed):
-        return search_rows(index, queries, k, np.flatnonzero(allowed))
-    # Checkers see the generated signatures; at run time faiss wraps them to take arrays and keywords.
-    selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[call-arg, arg-type, unused-ignore]
-    parameters = _parameters(index, selector, few / len(allowed))
-    scores, positions = index.search(queries, k, params=parameters)
+        selector = None
+    else:
+        few = int(np.count_nonzero(allowed))
+        if isinstance(index, faiss.IndexHNSW) and 2 * few <= len(allowed):
+            return search_rows(index, queries, k, np.flatnonzero(allowed))
+        # Checkers see the generated signatures; at run time faiss wraps them to take arrays and keywords.
+        selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[call-arg, arg-type, unused-ignore]
+        parameters = _parameters(index, selector, few / len(allowed))
+        scores, positions = index.search(queries, k, params=parameters)
+    short = (positions < 0).any(axis=1)
+    if short.any():
+        scores[short], positions[short] = _in_full(index, queries[short], k, allowed, selector)
     return scores, positions
+
+
+def _in_full(
+    index: FaissIndex,
+    queries: NDArray[np.float32],
+    k: int,
+    allowed: NDArray[np.bool_] | None,
+    selector: faiss.IDSelector | None,
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Compares all that is allowed: lists or links that were near had too little of it."""
+    if isinstance(index, faiss.IndexIVF):
+        lists = faiss.SearchParametersIVF(sel=selector, nprobe=index.nlist)  # type: ignore[call-arg, unused-ignore]
+        scores, positions = index.search(queries, k, params=lists)
+        return scores, positions
+    rows = np.arange(index.ntotal) if allowed is None else np.flatnonzero(allowed)
+    return search_rows(index, queries, k, rows)
 
 
 def _parameters(index: FaissIndex, selector: faiss.IDSelector, share: float) -> faiss.SearchParameters:
@@ -103,18 +124,8 @@ def _parameters(index: FaissIndex, selector: faiss.IDSelector, share: float) -> 
 def search_rows(
     index: FaissIndex, queries: NDArray[np.float32], k: int, allowed: NDArray[np.int64]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Exact products over the allowed rows, a block at a time so that memory stays bounded."""
-    best_scores = np.empty((len(queries), 0), dtype=np.float32)
-    best_positions = np.empty((len(queries), 0), dtype=np.int64)
-    for start in range(0, len(allowed), ROWS_PER_BLOCK):
-        block = allowed[start : start + ROWS_PER_BLOCK]
-        products = queries @ reconstruct(index, block).T
-        scores = np.concatenate([best_scores, products], axis=1)
-        positions = np.concatenate([best_positions, np.broadcast_to(block, products.shape)], axis=1)
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        best_scores = np.take_along_axis(scores, order, axis=1)
-        best_positions = np.take_along_axis(positions, order, axis=1)
-    return best_scores, best_positions
+    """Exact products over the allowed rows (see `vectors.nearest_rows`)."""
+    return nearest_rows(partial(reconstruct, index), queries, k, allowed)
 
 
 def reconstruct(index: FaissIndex, positions: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -169,3 +180,43 @@ def clone_to_gpu(index: FaissIndex) -> FaissIndex | None:
     if isinstance(index, faiss.IndexHNSW) or faiss.get_num_gpus() == 0:
         return None
     return faiss.index_cpu_to_gpu(faiss.StandardGpuResources(), 0, index)
+
+
+@dataclass(frozen=True, eq=False)
+class FaissVectors:
+    """An index of FAISS as `index.vector_index` asks for it."""
+
+    index: FaissIndex  # on the CPU
+    kept: float = 1.0  # of what exact search finds, as it was measured when it was written
+    gpu_index: FaissIndex | None = None  # a copy on a GPU, if there is one
+    _gpu_turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    engine_name = "FAISS"
+    parameters = ""  # the manifest says it
+
+    @property
+    def dim(self) -> int:
+        """Number of columns."""
+        return int(self.index.d)
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return int(self.index.ntotal)
+
+    def search(
+        self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Finds rows on the GPU where that can, else as `search` does."""
+        if self.gpu_index is None or allowed is not None or k > GPU_MOST_NEIGHBOURS:
+            return search(self.index, queries, k, allowed=allowed)
+        with self._gpu_turn:
+            return search(self.gpu_index, queries, k)
+
+    def exact(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Finds what comparing every row finds."""
+        return search_rows(self.index, queries, k, np.arange(self.count))
+
+    def vectors(self, rows: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Gives rows back (see `reconstruct`)."""
+        return reconstruct(self.index, rows)

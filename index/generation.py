@@ -14,7 +14,6 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from index import faiss_index
 from index.errors import (
     DimensionMismatch,
     FingerprintMismatch,
@@ -24,7 +23,7 @@ from index.errors import (
 )
 from index.kinds import Chosen
 from index.manifest import WHAT_TO_DO, Manifest, files_of, read_manifest, segments_of, verify_files
-from index.segment import BASE, Contents, Segment, as_bytes, open_segment, unpack_ids
+from index.segment import BASE, Contents, Elsewhere, Segment, as_bytes, open_segment, unpack_ids
 from index.vectors import unit_rows
 
 TAKEN_OUT_FILE = "taken-out.npy"
@@ -81,9 +80,7 @@ class Portion:
     def contents(self) -> Contents:
         """Reads its rows back; rounded where the factory quantises."""
         rows, segment = self.rows, self.segment
-        return Contents(
-            segment.ids[rows], faiss_index.reconstruct(segment.index, rows), segment.route_names(rows)
-        )
+        return Contents(segment.ids[rows], segment.index.vectors(rows), segment.route_names(rows))
 
 
 @dataclass(frozen=True)
@@ -240,7 +237,7 @@ class Generation:
         lacking = np.ones(len(ids), dtype=np.bool_)
         for portion in self.portions:
             rows = portion.rows_of(asked)
-            found[rows >= 0] = faiss_index.reconstruct(portion.segment.index, rows[rows >= 0])
+            found[rows >= 0] = portion.segment.index.vectors(rows[rows >= 0])
             lacking &= rows < 0
         if lacking.any():
             raise UnknownIds(
@@ -329,12 +326,18 @@ def _settle_ties(ids: list[str], scores: NDArray[np.float32]) -> None:
 
 
 def load_generation(
-    folder: Path, *, verify: bool = True, use_gpu: bool = False, but_damaged: bool = False
+    folder: Path,
+    *,
+    verify: bool = True,
+    use_gpu: bool = False,
+    but_damaged: bool = False,
+    elsewhere: Elsewhere | None = None,
 ) -> Generation:
     """Loads a generation, whose id is the folder's name, after checking every byte of it that is not held already.
 
     Without `verify` the manifest's own checksum is the only one that is checked. A GPU is used where faiss and the
-    machine have one. With `but_damaged` segments that cannot be read are left out, as long as one can.
+    machine have one. With `but_damaged` segments that cannot be read are left out, as long as one can. What `elsewhere`
+    has of the vectors is searched there, but where damage is looked for, which is of files.
 
     Raises:
         GenerationDamaged: A file is missing, changed, a git-LFS pointer, or disagrees with the manifest.
@@ -348,7 +351,13 @@ def load_generation(
         there += said["count"]
         try:
             segment = open_segment(
-                folder, manifest, said, verify=verify, use_gpu=use_gpu, is_doubted=but_damaged
+                folder,
+                manifest,
+                said,
+                verify=verify,
+                use_gpu=use_gpu,
+                is_doubted=but_damaged,
+                elsewhere=None if but_damaged else elsewhere,
             )
         except GenerationDamaged:
             lost += said["count"] - len(own)
@@ -367,13 +376,13 @@ def _checked(folder: Path, manifest: Manifest, portions: Sequence[Portion], lost
         id=folder.name,
         folder=folder,
         fingerprint=str(manifest["fingerprint"]),
-        dim=portions[0].segment.index.d,
+        dim=portions[0].segment.index.dim,
         portions=tuple(portions),
         fingerprints=_fingerprints(manifest),
         manifest=manifest,
         lost=lost,
     )
-    found = (len(generation) + lost, *(portion.segment.index.d for portion in portions))
+    found = (len(generation) + lost, *(portion.segment.index.dim for portion in portions))
     if found != (manifest["count"], *(manifest["dim"] for _ in portions)):
         raise GenerationDamaged(
             f"Generation {folder.name} should hold {manifest['count']} vectors of {manifest['dim']} dimensions; "

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple, Self
 
 FACTORIES = "Flat, SQfp16, SQ8, IVF<lists>,Flat, IVF<lists>,SQfp16, IVF<lists>,SQ8 and HNSW<links>"
 AUTO = "auto"
+ELSEWHERE = (
+    "elsewhere"  # in place of what was asked: another engine is to search, and the file needs no lists
+)
 HALVED = "SQfp16"
 EXACT_BELOW = 10_000  # vectors; an exact search among fewer takes well under a millisecond
 QUICK_ANYWHERE = 20_000_000  # numbers; to compare so many takes no machine long

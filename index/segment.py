@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -20,11 +20,14 @@ from index import faiss_index
 from index.errors import GenerationDamaged, UnknownIds
 from index.manifest import WHAT_TO_DO, Manifest, files_of, is_there, verify_files
 from index.tuning import Rows, build_tuned
+from index.vector_index import VectorIndex
 
 INDEX_FILE = "index.faiss"
 IDS_FILE = "ids.npy"
 ROUTES_FILE = "routes.npy"
 BASE = ""
+Elsewhere: TypeAlias = Callable[[str], VectorIndex | None]
+"""What returns the vectors of an index file, by its sha256, where another engine than FAISS has them."""
 
 _held: WeakValueDictionary[tuple[object, ...], "Segment"] = WeakValueDictionary()
 _opening = threading.Lock()
@@ -36,18 +39,11 @@ class Segment:
 
     facts: Mapping[str, Any]  # What a manifest says of it, but its number
     ids: NDArray[np.bytes_]  # Of each row
-    index: faiss_index.FaissIndex  # Of its rows, on the CPU
+    index: VectorIndex  # Of its rows
     routes: NDArray[np.uint16] | None  # Of each row, a place in the facts' routes; None before there were any
-    gpu_index: faiss_index.FaissIndex | None = None  # A copy on a GPU, if there is one
-    _gpu_turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __len__(self) -> int:
         return len(self.ids)
-
-    @property
-    def kept(self) -> float:
-        """The share of what exact search finds that this finds, as it was measured when it was written."""
-        return float(self.facts.get("tuned", {}).get("kept", 1.0))
 
     @cached_property
     def _sorted(self) -> tuple[NDArray[np.bytes_], NDArray[np.int64]]:
@@ -71,15 +67,12 @@ class Segment:
     def search(
         self, queries: NDArray[np.float32], k: int, allowed: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Finds rows as `faiss_index.search` does; `k` may be larger than what there is."""
+        """Finds rows as its index does; `k` may be larger than what there is."""
         k = min(k, len(self) if allowed is None else int(np.count_nonzero(allowed)))
         if k == 0:
             nothing = (len(queries), 0)
             return np.empty(nothing, dtype=np.float32), np.empty(nothing, dtype=np.int64)
-        if self.gpu_index is None or allowed is not None or k > faiss_index.GPU_MOST_NEIGHBOURS:
-            return faiss_index.search(self.index, queries, k, allowed=allowed)
-        with self._gpu_turn:
-            return faiss_index.search(self.gpu_index, queries, k)
+        return self.index.search(queries, k, allowed)
 
     def route_names(self, rows: NDArray[np.int64]) -> NDArray[np.str_]:
         """Returns the route of each of some rows."""
@@ -139,11 +132,12 @@ def open_segment(
     verify: bool,
     use_gpu: bool,
     is_doubted: bool = False,
+    elsewhere: Elsewhere | None = None,
 ) -> Segment:
     """Returns a segment of a generation's folder: the one that is held, or its files mapped after every byte was read.
 
     `said` is what the manifest says of it. Without `verify` nothing is read and nothing is held; what `is_doubted` is
-    read also where it is held.
+    read also where it is held. An index that another engine has is not read at all.
 
     Raises:
         GenerationDamaged: A file is missing, changed, a git-LFS pointer, or disagrees with the manifest.
@@ -151,17 +145,18 @@ def open_segment(
     facts = {name: value for name, value in said.items() if name != "number"}
     listed = files_of(folder, manifest)
     names = [name for name in file_names(said["number"]) if name in listed]
+    index = elsewhere(str(listed[names[0]]["sha256"])) if elsewhere else None
     if not verify:
-        return _read(folder, said, facts, use_gpu)
-    key = (*(str(listed[name]) for name in names), repr(facts), use_gpu)
+        return _read(folder, said, facts, use_gpu, index)
+    key = (*(str(listed[name]) for name in names), repr(facts), use_gpu, index)
     with _opening:
         held = _held.get(key)
         # Whoever holds a segment may be about to share files that have gone meanwhile.
         is_gone = held is not None and not all(is_there(folder, manifest, name) for name in names)
         if held is None or is_doubted or is_gone:
-            verify_files(folder, manifest, names)
+            verify_files(folder, manifest, names if index is None else names[1:])
         if held is None or is_gone:
-            held = _held[key] = _read(folder, said, facts, use_gpu)
+            held = _held[key] = _read(folder, said, facts, use_gpu, index)
         return held
 
 
@@ -171,22 +166,30 @@ def forget_held() -> None:
         _held.clear()
 
 
-def _read(folder: Path, said: Mapping[str, Any], facts: Mapping[str, Any], use_gpu: bool) -> Segment:
+def _read(
+    folder: Path, said: Mapping[str, Any], facts: Mapping[str, Any], use_gpu: bool, index: VectorIndex | None
+) -> Segment:
     index_file, ids_file, routes_file = (folder / name for name in file_names(said["number"]))
     try:
         ids = np.load(ids_file, mmap_mode="r", allow_pickle=False)
-        index = faiss_index.read(index_file, mapped=not use_gpu)
         routes = np.load(routes_file, mmap_mode="r", allow_pickle=False) if facts["routes"] else None
+        if index is None:
+            index = _mapped(index_file, facts, use_gpu)
     except (OSError, ValueError, RuntimeError) as error:
         raise GenerationDamaged(f"Generation {folder.name} cannot be read: {error}. {WHAT_TO_DO}") from error
-    found = (index.ntotal, len(ids), len(ids) if routes is None else len(routes))
+    found = (index.count, len(ids), len(ids) if routes is None else len(routes))
     if found != (said["count"],) * 3:
         raise GenerationDamaged(
-            f"Generation {folder.name} should hold {said['count']} vectors of {index.d} dimensions; "
+            f"Generation {folder.name} should hold {said['count']} vectors of {index.dim} dimensions; "
             f"found {found[0]} vectors, {found[1]} ids, {found[2]} routes. {WHAT_TO_DO}"
         )
-    gpu_index = faiss_index.clone_to_gpu(index) if use_gpu else None
-    return Segment(facts, ids, index, routes, gpu_index)
+    return Segment(facts, ids, index, routes)
+
+
+def _mapped(file: Path, facts: Mapping[str, Any], use_gpu: bool) -> faiss_index.FaissVectors:
+    index = faiss_index.read(file, mapped=not use_gpu)
+    copied = faiss_index.clone_to_gpu(index) if use_gpu else None
+    return faiss_index.FaissVectors(index, float(facts.get("tuned", {}).get("kept", 1.0)), copied)
 
 
 def pack_ids(ids: Sequence[str]) -> NDArray[np.bytes_]:

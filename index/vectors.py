@@ -4,6 +4,8 @@ FAISS answers a NaN query with padding and never finds a stored NaN, without a w
 is looked at once, here, before it is added, searched or cached.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -11,6 +13,7 @@ from index.errors import DimensionMismatch, VectorError
 
 # Below this length the direction of a float32 row is rounding noise.
 SHORTEST_LENGTH = 1e-12
+ROWS_PER_BLOCK = 16384
 
 
 def finite_rows(array: ArrayLike, *, dim: int | None = None) -> NDArray[np.float32]:
@@ -67,3 +70,27 @@ def unit_rows(array: ArrayLike, *, dim: int | None = None) -> NDArray[np.float32
         )
     unit: NDArray[np.float32] = (rows / lengths[:, None]).astype(np.float32)
     return unit
+
+
+def nearest_rows(
+    vectors_of: Callable[[NDArray[np.int64]], NDArray[np.float32]],
+    queries: NDArray[np.float32],
+    k: int,
+    rows: NDArray[np.int64],
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Finds the rows with the largest products by comparing each, a block at a time so that memory stays bounded.
+
+    Returns:
+        Scores (q, k) float32, descending, and rows (q, k) int64; fewer columns where there are fewer rows.
+    """
+    best_scores = np.empty((len(queries), 0), dtype=np.float32)
+    best_rows = np.empty((len(queries), 0), dtype=np.int64)
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        block = rows[start : start + ROWS_PER_BLOCK]
+        products = queries @ vectors_of(block).T
+        scores = np.concatenate([best_scores, products], axis=1)
+        found = np.concatenate([best_rows, np.broadcast_to(block, products.shape)], axis=1)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        best_scores = np.take_along_axis(scores, order, axis=1)
+        best_rows = np.take_along_axis(found, order, axis=1)
+    return best_scores, best_rows

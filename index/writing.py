@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from index.errors import FingerprintMismatch, GenerationDamaged, VectorError
+from index.faiss_index import FaissVectors
 from index.generation import MODES, TAKEN_OUT_FILE, Generation, Portion
 from index.kinds import AUTO, Chosen, fitting, of_segment
-from index.manifest import KIND, SCHEMA, WHAT_TO_DO, Manifest, files_of, write_manifest
+from index.manifest import KIND, SCHEMA, WHAT_TO_DO, Manifest, files_of, verify_files, write_manifest
 from index.segment import BASE, Contents, file_names, pack_ids, unpack_ids, write_segment
 from index.tuning import Rows
 from index.vectors import unit_rows
@@ -192,6 +193,8 @@ def _write_groups(
     for group in groups:
         piece = group[0]
         if before is not None and isinstance(piece, Portion) and len(group) == 1 and not _is_hollow(piece):
+            if not isinstance(piece.segment.index, FaissVectors):  # nobody has read the file
+                verify_files(before.folder, before.manifest, file_names(piece.number)[:1])
             shared |= _linked(folder, before, piece.number)
             facts.append({**piece.segment.facts, "number": piece.number})
             out.append(start + piece.dead)

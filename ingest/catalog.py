@@ -88,6 +88,11 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         engine = open_engine(place, read_only=read_only, owner=owner)
         return cls(engine, place, read_only=read_only, owner=owner)
 
+    @property
+    def engine(self) -> Engine:
+        """What connects to where it lies."""
+        return self._engine
+
     def follow(self, place: Place) -> None:
         """Reads and writes in the place from now on that the catalog was carried to.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -17,11 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+from ingest.circuit import Circuit
 from ingest.errors import BadOption, ObjectMissing, ObjectsError, ObjectsUnreachable
 from ingest.sentence import phrase
 
 if TYPE_CHECKING:
-    from obstore.store import ObjectStore
+    from obstore.store import ClientConfig, ObjectStore
 
 MARK = "perennial.json"
 """The object that says whose the others are."""
@@ -29,7 +31,23 @@ SCHEMES = ("s3", "gs", "az", "file")
 _WRITTEN = "Write it like s3://bucket/folder, gs://…, az://… or file:///folder."
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _PIECE = 8 * 1024**2  # of a file that is fetched
+_SILENT_SECONDS = 5  # after which what is read is given up
+_IN_VAIN_SECONDS = 1.0  # what fails sooner holds nobody up
 _DELETED = 1000  # at once: as many as S3 takes
+_KEYS = {
+    "s3": "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY",
+}
+# Without keys the cloud's machines are asked for their role, at an address that is none elsewhere.
+_NO_KEYS = (
+    "://169.254.",
+    "://metadata.google.internal",
+    "Missing SecretAccessKey",
+    "Missing AccessKeyId",
+    "Account must be specified",
+)
+_circuits: dict[str, Circuit] = {}
 
 
 class Objects:
@@ -49,7 +67,7 @@ class Objects:
             return None
         try:
             with self._explaining(MARK) as obstore:
-                return bytes(obstore.get(self._store, MARK).bytes())
+                return bytes(obstore.get(self._reading, MARK).bytes())
         except ObjectMissing:
             return None
 
@@ -80,7 +98,7 @@ class Objects:
         """
         try:
             with self._explaining(name) as obstore:
-                return int(obstore.head(self._store, name)["size"])
+                return int(obstore.head(self._reading, name)["size"])
         except ObjectMissing:
             return None
 
@@ -93,13 +111,13 @@ class Objects:
         """
         with self._explaining(name) as obstore:
             return [
-                bytes(one) for one in obstore.get_ranges(self._store, name, starts=begins, lengths=lengths)
+                bytes(one) for one in obstore.get_ranges(self._reading, name, starts=begins, lengths=lengths)
             ]
 
     def get(self, name: str) -> bytes:
         """Returns a whole object; raises as `ranges`."""
         with self._explaining(name) as obstore:
-            return bytes(obstore.get(self._store, name).bytes())
+            return bytes(obstore.get(self._reading, name).bytes())
 
     def fetch(self, name: str, to: Path) -> str:
         """Writes an object to a new file, and returns the sha256 (hex) of what came; raises as `ranges`."""
@@ -113,10 +131,10 @@ class Objects:
     def _pieces(self, name: str) -> Iterator[bytes]:
         # One by one: what is asked for has to come within the time of one request, however large all is together.
         with self._explaining(name) as obstore:
-            size = int(obstore.head(self._store, name)["size"])
+            size = int(obstore.head(self._reading, name)["size"])
         for start in range(0, size, _PIECE):
             with self._explaining(name) as obstore:
-                piece = obstore.get_range(self._store, name, start=start, end=min(start + _PIECE, size))
+                piece = obstore.get_range(self._reading, name, start=start, end=min(start + _PIECE, size))
             yield bytes(piece)
 
     def written(self, below: str) -> Iterator[tuple[str, float]]:
@@ -168,6 +186,15 @@ class Objects:
                 raise self._unreachable(f"{MARK} is not there, as if it were another bucket")
 
     def _unreachable(self, why: str) -> ObjectsUnreachable:
+        if any(one in why for one in _NO_KEYS):
+            return ObjectsUnreachable(
+                phrase(
+                    "No keys for the bucket {address} are found here: set {names} in the environment, or give this "
+                    "machine a role that may read and write there.",
+                    address=self.address,
+                    names=_KEYS[urlsplit(self.address).scheme],
+                )
+            )
         return ObjectsUnreachable(
             phrase(
                 "The bucket {address} cannot be reached ({why}). Nothing was lost: look whether the address is right, "
@@ -184,6 +211,15 @@ class Objects:
 
     @cached_property
     def _store(self) -> ObjectStore:
+        # What is sent takes as long as the way takes: nothing is heard meanwhile.
+        return self._opened({"timeout": timedelta(seconds=20)}, timedelta(seconds=20))
+
+    @cached_property
+    def _reading(self) -> ObjectStore:
+        silent = timedelta(seconds=_SILENT_SECONDS)
+        return self._opened({"timeout": timedelta(seconds=20), "read_timeout": silent}, silent)
+
+    def _opened(self, options: ClientConfig, retried: timedelta) -> ObjectStore:
         from obstore.store import from_url
 
         if self._folder is not None:
@@ -193,13 +229,26 @@ class Objects:
         return from_url(
             self.address,
             client_options={
-                "timeout": timedelta(seconds=20),
+                **options,
                 "connect_timeout": timedelta(seconds=5),
                 # Where somebody named an address without a certificate.
                 "allow_http": any(os.environ.get(name, "").startswith("http:") for name in _ENDPOINTS),
             },
-            retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=20)},
+            retry_config={"max_retries": 3, "retry_timeout": retried},
         )
+
+    def _ask(self) -> str:
+        """Returns why the bucket does not answer; nothing where it does."""
+        import obstore
+        from obstore.exceptions import BaseError
+
+        try:
+            obstore.head(self._reading, MARK)
+        except FileNotFoundError:
+            return ""
+        except (BaseError, OSError, ObjectsUnreachable) as error:
+            return _why(error)
+        return ""
 
     @contextmanager
     def _explaining(self, name: str) -> Iterator[Any]:
@@ -210,6 +259,10 @@ class Objects:
             raise ObjectsError(
                 "What reaches a bucket is not installed here: `pip install 'perennial-search[s3]'`."
             ) from error
+        circuit = _circuits.setdefault(self.address, Circuit(self._ask))
+        if why := circuit.why_open():
+            raise self._unreachable(why)
+        began = time.monotonic()
         try:
             yield obstore
         except (BaseError, OSError, ValueError) as error:
@@ -219,9 +272,13 @@ class Objects:
                 raise ObjectMissing(
                     phrase("The object {name} is not in {address}.", name=name, address=self.address)
                 ) from error
-            raise self._unreachable(
-                str(error).partition("\n")[0].partition(": <?xml")[0].rstrip(".")
-            ) from error
+            if time.monotonic() - began > _IN_VAIN_SECONDS:
+                circuit.open(_why(error))
+            raise self._unreachable(_why(error)) from error
+
+
+def _why(error: Exception) -> str:
+    return str(error).partition("\n")[0].partition(": <?xml")[0].rstrip(".")
 
 
 def require_address(address: str) -> str:

@@ -24,6 +24,7 @@ from ingest.errors import CatalogError, CatalogMissing, CatalogMoved, CatalogToo
 from ingest.long_texts import hashed
 from ingest.postgres_connection import connect, shown, why
 from ingest.schema import SCHEMA, captions, images
+from ingest.sentence import phrase
 from ingest.tables import COMING, LEFT, metadata
 
 logger = logging.getLogger(__name__)
@@ -135,6 +136,7 @@ def open_engine(url: str, *, read_only: bool, owner: str = "") -> sa.Engine:
     engine.update_execution_options(**{OWNER: owner})
     try:
         with engine.connect() as connection:
+            _require_schema(connection)
             found = number_of(connection)
             known = "" if read_only or found in {0, LEFT} else _require_own(connection)[1]
         if found in {0, LEFT} and owner.startswith(SHARED):
@@ -389,12 +391,30 @@ def tables_of(connection: sa.Connection) -> set[str]:
     )
 
 
+def _require_schema(connection: sa.Connection) -> None:
+    """Refuses an address whose schema is not there; PostgreSQL passes over such a one without a word.
+
+    Raises:
+        CatalogMissing: it is one.
+    """
+    if connection.scalar(sa.select(sa.func.current_schema())) is None:
+        raise CatalogMissing(
+            phrase(
+                "The schema {schema} that the address names is not in the database, or this user may not use it. "
+                "Correct `options=-csearch_path` in the address {url}, or make the schema there (CREATE SCHEMA).",
+                schema=connection.exec_driver_sql("SHOW search_path").scalar_one(),
+                url=shown(connection.engine),
+            )
+        )
+
+
 def _require_fit(engine: sa.Engine, connection: sa.Connection) -> None:
     """Refuses a server that is too old, and a database that keeps texts in another encoding.
 
     Raises:
         CatalogError: it is one of these, or this user may make no tables in it.
     """
+    _require_schema(connection)
     version = int(connection.exec_driver_sql("SHOW server_version_num").scalar_one()) // 10_000
     encoding = str(connection.exec_driver_sql("SHOW server_encoding").scalar_one())
     may = connection.scalar(sa.select(sa.func.has_schema_privilege(sa.func.current_schema(), "CREATE")))

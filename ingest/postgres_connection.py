@@ -30,9 +30,12 @@ def connect(url: str, *, read_only: bool) -> sa.Engine:
     Raises:
         CatalogError: the address cannot be used, or what connects to it is not installed.
     """
+    address = address_of(url)
     try:
+        from ingest.postgres_waiting import OPTIONS, connecting
+
         engine = sa.create_engine(
-            address_of(url).set(drivername=f"{_SCHEME}+psycopg"),
+            address.set(drivername=f"{_SCHEME}+psycopg"),
             isolation_level="REPEATABLE READ",
             pool_size=4,
             max_overflow=28,
@@ -40,12 +43,13 @@ def connect(url: str, *, read_only: bool) -> sa.Engine:
             json_serializer=json_text,
             json_deserializer=of_json,
             execution_options={"postgresql_readonly": read_only},
-            connect_args={"connect_timeout": 10},
+            connect_args=OPTIONS,
         )
     except ModuleNotFoundError as error:
         raise CatalogError(
             "What connects to PostgreSQL is not installed here: `pip install 'perennial-search[postgres]'`."
         ) from error
+    sa.event.listen(engine, "do_connect", connecting(address))
     sa.event.listen(engine, "connect", _set_up)
     sa.event.listen(engine, "handle_error", _explain)
     return engine

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from ingest.objects import Objects
+from tests.tcp_proxy import TcpProxy, through_proxy
 
 
 def made(address: str) -> Objects:
@@ -51,3 +54,13 @@ def bucket(kind: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         yield f"s3://{name}/museum"
     finally:
         server.stop()
+
+
+@contextmanager
+def blockable(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, TcpProxy]]:
+    """Gives the address of an empty bucket, on a way that the test can block."""
+    with bucket("s3", place, monkeypatch) as address:
+        server = urlsplit(os.environ["AWS_ENDPOINT_URL"])
+        with through_proxy((str(server.hostname), int(server.port or 0))) as proxy:
+            monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{proxy.port}")
+            yield address, proxy

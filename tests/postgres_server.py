@@ -6,16 +6,19 @@ import hashlib
 import os
 import tempfile
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
+import sqlalchemy as sa
 
 from ingest import postgres
 from ingest.errors import CatalogError
 from ingest.postgres_connection import connect
 from ingest.schema import SCHEMA
+from tests.tcp_proxy import TcpProxy, through_proxy
 
 _FOLDER = Path(tempfile.gettempdir()) / f"perennial-postgres-{os.getuid()}"
 _made: set[str] = set()
@@ -39,6 +42,15 @@ def schema_for(place: object) -> str:
             connection.execute(f"CREATE SCHEMA {name}")
         _made.add(name)
     return f"{address}&options={quote(f'-csearch_path={name}')}"
+
+
+@contextmanager
+def blockable(place: object) -> Iterator[tuple[str, TcpProxy]]:
+    """Gives the address of a place's schema on a way that the test can block."""
+    address = sa.make_url(schema_for(place))
+    with through_proxy(f"{address.query['host']}/.s.PGSQL.5432") as proxy:
+        near = address.difference_update_query(["host"]).set(host="127.0.0.1", port=proxy.port)
+        yield near.render_as_string(), proxy
 
 
 def made_in(place: object) -> str:

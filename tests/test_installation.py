@@ -72,7 +72,9 @@ def test_of_two_versions_of_a_package_only_one_holds_here() -> None:
 
 def test_everything_that_came_with_this_install_is_pinned() -> None:
     pinned = {name for name, pins in _pins().items() if any(map(_holds, pins))}
-    todo: list[tuple[Requirement, str]] = [(wanted, "") for wanted in _wanted("gpu", "scale", "ray")]
+    todo: list[tuple[Requirement, str]] = [
+        (wanted, "") for wanted in _wanted("gpu", "scale", "milvus", "ray")
+    ]
     met: set[tuple[str, ...]] = set()
     while todo:
         requirement, extra = todo.pop()

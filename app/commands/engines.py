@@ -13,6 +13,8 @@ from app.desk.errors import UsageProblem
 if TYPE_CHECKING:
     from app.home.catalog_move import Moved
     from app.home.objects_move import ObjectsMoved
+    from app.home.settings import Settings
+    from app.learning.index_move import IndexCarried
 
 
 def home_(
@@ -39,20 +41,30 @@ def home_(
             "the home.",
         ),
     ] = None,
+    index: Annotated[
+        str | None,
+        option(
+            "--index",
+            says="What searches pictures: `pgvector`, beside a catalog in PostgreSQL; a Milvus, "
+            "http://host:19530/name; `home`: each machine by itself.",
+        ),
+    ] = None,
     home: HomeOption = None,
     is_json: JsonOption = False,
 ) -> None:
     """Move parts of a home to engines, or join one.
 
-    The catalog lies in PostgreSQL then, pictures and releases in a bucket; or both come back. Servers of the home go on
-    answering and follow by themselves; writing waits until it is done.
+    The catalog lies in PostgreSQL then, which may search the index too, pictures and releases in a bucket; or they come
+    back. Servers of the home go on answering and follow by themselves; writing waits until it is done.
     """
     settings = settings_for(home)
     if asked == "join":
-        _join(settings.home, to, objects, is_json=is_json)
+        _join(settings.home, to, objects, index, is_json=is_json)
         return
-    if to is None and objects is None:
-        raise UsageProblem("Say what is to be moved: `--to` the catalog, `--objects` pictures and releases.")
+    if to is None and objects is None and index is None:
+        raise UsageProblem(
+            "Say what is to be moved: `--to` the catalog, `--objects` pictures and releases, `--index` what searches."
+        )
     from app.home.catalog_move import move_catalog
     from app.home.folder import Home
 
@@ -63,7 +75,30 @@ def home_(
         from app.home.objects_move import move_objects
 
         carried = move_objects(opened, objects)
-    show(is_json, carried or moved, *_said_of_catalog(moved), *_said_of_objects(carried))
+    searched = None if index is None else _move_index(settings, index)
+    said = (*_said_of_catalog(moved), *_said_of_objects(carried), *_said_of_index(searched))
+    show(is_json, searched or carried or moved, *said)
+
+
+def _move_index(settings: Settings, index: str) -> IndexCarried:
+    from app.home.workspace import Workspace
+    from app.learning.index_move import move_index
+
+    with Workspace.open(settings) as workspace:
+        return move_index(workspace, index)
+
+
+def _said_of_index(done: IndexCarried | None) -> Iterator[str]:
+    if done is None:
+        return
+    if done.index == "home":
+        yield "Each machine searches the index by itself now. What another engine had of it stays there, unused."
+        return
+    who = "The database" if done.index == "pgvector" else "Milvus"
+    yield (
+        f"{who} searches the index of {done.release} now, and of what follows: {done.vectors:,} vectors were "
+        f"copied, in {done.seconds:.0f} s. Below 10,000 pictures each machine goes on searching by itself."
+    )
 
 
 def _said_of_catalog(done: Moved | None) -> Iterator[str]:
@@ -91,7 +126,7 @@ def _said_of_objects(done: ObjectsMoved | None) -> Iterator[str]:
     yield "What was there before stays, unused, with what is removed for good later; delete it when you like."
 
 
-def _join(root: Path, catalog: str | None, objects: str | None, *, is_json: bool) -> None:
+def _join(root: Path, catalog: str | None, objects: str | None, index: str | None, *, is_json: bool) -> None:
     if catalog is None or objects is None:
         raise UsageProblem(
             "Say where the home lies: `perennial home join --to postgresql://user@host/database --objects "
@@ -100,7 +135,7 @@ def _join(root: Path, catalog: str | None, objects: str | None, *, is_json: bool
     from app.home.folder import home_option
     from app.home.joining import join
 
-    done = join(root, catalog, objects)
+    done = join(root, catalog, objects, index)
     show(
         is_json,
         done,

@@ -176,7 +176,8 @@ def repair(
     """
     found = desk.repair_plan()
     if plan or not found.steps:
-        return found, *(found.steps or ["Nothing of what is live is damaged."])
+        steps = found.steps or ["Nothing of what is live is damaged."]
+        return found, *steps, *([found.bucket] if found.bucket else [])
     if not is_json:
         show(is_json, None, *found.steps)
     done = watched(desk, desk.repair(), is_json=is_json)

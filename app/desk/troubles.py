@@ -98,6 +98,8 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             ingest_errors.LeaseLost,
             ingest_errors.ObjectsUnreachable,
             ingest_errors.StoreMissing,
+            index_errors.IndexMoved,
+            index_errors.VectorsUnreachable,
         ),
     ),
     (501, (NeedsLearning,)),

@@ -24,7 +24,7 @@ from ingest.sentence import phrase
 from model_updates.errors import ModelUpdateError
 
 _KNOWN = (AppError, IngestError, IndexingError, ModelUpdateError, OSError)
-_LOOKS = 8 + len(published.LIVE_CHECKS)
+_LOOKS = 9 + len(published.LIVE_CHECKS)
 Look = Callable[[], Iterable[Diagnosis]]
 
 
@@ -63,6 +63,7 @@ def examine(settings: Settings, *, every_byte: bool = True, progress: Tell = say
         with workspace:
             look("catalog", partial(stores.catalog, workspace))
             look("pictures", partial(stores.pictures, workspace, every_byte=every_byte))
+            look("bucket", partial(stores.bucket, workspace))
             look("features", partial(stores.features, workspace))
             for name, live_check in published.LIVE_CHECKS.items():
                 look(name, partial(live_check, workspace))

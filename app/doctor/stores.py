@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from app.desk.health import Diagnosis, Level
+from app.home.shared import missing_in_bucket
 from app.home.workspace import Workspace
 from ingest.sentence import phrase
 
@@ -69,6 +70,17 @@ def pictures(workspace: Workspace, *, every_byte: bool) -> Iterator[Diagnosis]:
             else phrase("All {count} pictures are stored.", count=count)
         )
         yield Diagnosis("pictures", Level.OK, said, figures=figures)
+
+
+def bucket(workspace: Workspace) -> Iterator[Diagnosis]:
+    """Lists the bucket of a home that has one, and compares it with what the catalog says lies there."""
+    address = workspace.home.objects_address
+    if address is None:
+        return
+    if said := missing_in_bucket(workspace.home, workspace.catalog):
+        yield Diagnosis("bucket", Level.ERROR, said)
+    else:
+        yield Diagnosis("bucket", Level.OK, phrase("Everything is in the bucket {address}.", address=address))
 
 
 def features(workspace: Workspace) -> Iterator[Diagnosis]:

@@ -4,6 +4,7 @@
     commits = "catalog"
     objects = "s3://pictures/museum"
     home = "0f3c1d0a5b7e4f0c9a6d2b8e1c4f7a90"
+    index = "http://milvus.example.org:19530/museum"
 
 It lies in the home and not among the settings of a machine, so that everybody who opens the home finds the same.
 """
@@ -22,8 +23,9 @@ from ingest.errors import BadOption
 from ingest.objects import require_address
 
 FILE = "engines.toml"
-_KNOWN = ("catalog", "commits", "objects", "home")
+_KNOWN = ("catalog", "commits", "objects", "home", "index")
 _SCHEME = "postgresql:"
+_MILVUS = ("http://", "https://")
 _UNWRITTEN = ("Cc", "Cs")  # categories of Unicode: control characters, halves of characters
 
 
@@ -36,6 +38,8 @@ class Engines:
     commits: bool = False
     objects: str | None = None  # the address of the bucket that holds pictures and published folders
     home: str = ""  # what machines call the home that share it; one that shares nothing has no such name
+    # The address of the Milvus that searches the index; a database that does so has a list of what it searches.
+    index: str | None = None
 
 
 def read(root: Path) -> Engines:
@@ -45,7 +49,8 @@ def read(root: Path) -> Engines:
         HomeDamaged: the file cannot be read, or says something that is not known.
     """
     said = _said(root)
-    return Engines(said.get("catalog"), "commits" in said, said.get("objects"), said.get("home", ""))
+    home = said.get("home", "")
+    return Engines(said.get("catalog"), "commits" in said, said.get("objects"), home, said.get("index"))
 
 
 def _said(root: Path) -> dict[str, str]:
@@ -88,7 +93,17 @@ def _said(root: Path) -> dict[str, str]:
             f"{file} says that the pictures lie in {said['objects']!r}; it needs an address like s3://bucket/folder, "
             'and what machines call the home (`home = "…"`), as `perennial home move --objects` writes both.'
         )
+    if not is_milvus(said.get("index", "http://")):
+        raise HomeDamaged(
+            f"{file} says that {said['index']!r} searches the index; write an address like "
+            "http://milvus.example.org:19530, or leave the line out."
+        )
     return said
+
+
+def is_milvus(address: object) -> bool:
+    """Whether something is the address of a Milvus."""
+    return isinstance(address, str) and address.startswith(_MILVUS)
 
 
 def line_of(address: str, part: str = "catalog") -> str:
@@ -121,6 +136,8 @@ def write(root: Path, engines: Engines) -> None:
             lines.append('commits = "catalog"\n')
     if engines.objects is not None:
         lines += [line_of(engines.objects, "objects"), line_of(engines.home, "home")]
+    if engines.index is not None:
+        lines.append(line_of(engines.index, "index"))
     if lines:
         replace_file(root / FILE, "".join(lines).encode())
         return

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from app.desk.health import IndexSegment, IndexStatus
 from app.home.store import ReleaseRecord
 from index.generation import read_taken_out
-from index.kinds import AUTO, EXACT_BELOW, HALVED, SLOW, Chosen
+from index.kinds import AUTO, ELSEWHERE, EXACT_BELOW, HALVED, SLOW, Chosen
 from index.manifest import Manifest, files_of, read_manifest, segments_of
 from index.segment import file_names
 from ingest.sentence import Sentence, phrase
 
+if TYPE_CHECKING:
+    from index.vector_index import VectorIndex
 
-def index_status(record: ReleaseRecord, folder: Path) -> IndexStatus:
-    """Describes the index of a release, which lies in a folder.
+_NOWHERE: Mapping[str, VectorIndex] = MappingProxyType({})
+
+
+def index_status(
+    record: ReleaseRecord, folder: Path, elsewhere: Mapping[str, VectorIndex] = _NOWHERE
+) -> IndexStatus:
+    """Describes the index of a release, which lies in a folder; what is `elsewhere` (by sha256) is searched there.
 
     Raises:
         GenerationDamaged: its manifest cannot be trusted.
@@ -24,11 +34,13 @@ def index_status(record: ReleaseRecord, folder: Path) -> IndexStatus:
     segments, start = [], 0
     for said in segments_of(manifest):
         end = start + said["count"]
-        tuned = said.get("tuned", {})
+        tuned, kind = said.get("tuned", {}), said["factory"]
+        if (table := elsewhere.get(str(files[file_names(said["number"])[0]]["sha256"]))) is not None:
+            tuned, kind = {"kept": table.kept, "parameters": table.parameters}, table.engine_name
         segments.append(
             IndexSegment(
                 number=said["number"],
-                kind=said["factory"],
+                kind=kind,
                 vectors=said["count"],
                 taken_out=int(((taken_out >= start) & (taken_out < end)).sum()),
                 bytes=sum(int(files[name]["bytes"]) for name in file_names(said["number"]) if name in files),  # type: ignore[call-overload]
@@ -41,8 +53,8 @@ def index_status(record: ReleaseRecord, folder: Path) -> IndexStatus:
     return IndexStatus(
         release=record.id,
         generation=folder.name,
-        kind=max(segments, key=lambda one: one.vectors).kind,
-        why=_why(manifest),
+        kind=(kind := max(segments, key=lambda one: one.vectors).kind),
+        why=_why_elsewhere(kind) or _why(manifest),
         pictures=start - len(taken_out),
         taken_out=len(taken_out),
         bytes=sum(one.bytes for one in segments),
@@ -52,6 +64,12 @@ def index_status(record: ReleaseRecord, folder: Path) -> IndexStatus:
     )
 
 
+def _why_elsewhere(kind: str) -> Sentence | None:
+    if kind == "pgvector":
+        return phrase("The database searches it, where the catalog lies.")
+    return phrase("Milvus searches it.") if kind == "Milvus" else None
+
+
 def _why(manifest: Manifest) -> Sentence:
     """Says why an index is of its kind."""
     chosen = Chosen.of_manifest(manifest)
@@ -59,6 +77,8 @@ def _why(manifest: Manifest) -> Sentence:
         return phrase("An earlier version of the program chose it.")
     if chosen.of < EXACT_BELOW:
         return phrase("Fewer than {count} pictures are always compared in full.", count=f"{EXACT_BELOW:,}")
+    if chosen.asked == ELSEWHERE:
+        return phrase("Another engine is to search it, and has not got it yet.")
     if chosen.asked != AUTO:
         return phrase("The setting `index` asks for {kind}.", kind=chosen.asked)
     if not chosen.ms:

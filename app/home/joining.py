@@ -27,15 +27,22 @@ class Joined:
     release: str  # that is live; empty where none is
 
 
-def join(root: Path, catalog: str, address: str) -> Joined:
+def join(root: Path, catalog: str, address: str, index: str | None = None) -> Joined:
     """Makes the folder of a further machine, of a home whose catalog and pictures lie where it reaches them.
 
+    A Milvus that searches the home's `index` is named to each machine; a database that does so is found by itself.
+
     Raises:
-        UsageProblem: the folder holds something already, or no home lies there.
+        UsageProblem: the folder holds something already, no home lies there, or what is to search is no Milvus.
         CatalogError: the database cannot be used, or its catalog is another home's.
         ObjectsError: the bucket cannot be used.
     """
     address_of(catalog)  # refused before it is written anywhere
+    if index is not None and not engines.is_milvus(index):
+        raise UsageProblem(
+            f"{index!r} is no address of a Milvus (http://host:19530). Where the database searches the index, this "
+            "machine finds that by itself: leave `--index` out."
+        )
     objects = Objects(address)
     name = home_in(objects)
     if not name:
@@ -43,7 +50,7 @@ def join(root: Path, catalog: str, address: str) -> Joined:
             f"No home's pictures lie in {objects.address}. Carry them there on the machine that has them: "
             "`perennial home move --objects`."
         )
-    wanted = engines.Engines(catalog, commits=True, objects=objects.address, home=name)
+    wanted = engines.Engines(catalog, commits=True, objects=objects.address, home=name, index=index)
     found = _found_in(root)
     # What was cut off, or copied by hand, goes on.
     is_begun = bool(found) and engines.read(root) == wanted

@@ -21,11 +21,14 @@ from app.desk.errors import ReleaseDamaged
 from app.home import holding, lock
 from app.home.durable import FileSystem, explaining_full_disk, publish_folder, sha256_of
 from app.home.folder import Home
-from ingest.errors import ObjectMissing
+from ingest import packs
+from ingest.errors import ObjectMissing, ObjectsUnreachable
 from ingest.objects import Objects
+from ingest.sentence import joined, phrase
 
 if TYPE_CHECKING:
     from ingest.bucket_rows import PublishedRows
+    from ingest.catalog import Catalog
 
 FOLDER = "files"
 LOCK = "fetching.lock"
@@ -167,6 +170,34 @@ def folders_of(home: Home, address: str, files: FileSystem | None = None) -> Sha
     folders = SharedFolders(home, Objects(address), catalog.published, files or FileSystem())
     weakref.finalize(folders, catalog.close)
     return folders
+
+
+def missing_in_bucket(home: Home, catalog: Catalog) -> str:
+    """Says what of a home is missing in its bucket, or that it cannot be asked; nothing where all is there."""
+    address = home.objects_address
+    if address is None:
+        return ""
+    manifests, known = catalog.published.manifests(), set(catalog.packs.names())
+    objects = Objects(address)
+    try:
+        there = {name for folder in (FOLDER, packs.FOLDER) for name, _ in objects.written(folder)}
+    except ObjectsUnreachable as error:
+        return joined((phrase("Whether everything is in the bucket is not known."), str(error)))
+    known &= set(catalog.packs.names())  # one that was written anew meanwhile has gone
+    lost = sum(f"{packs.FOLDER}/{name}" not in there for name in known)
+    torn = sum(not there.issuperset(map(_object, files_in(one).values())) for one in manifests.values())
+    if not lost and not torn:
+        return ""
+    return phrase(
+        "The bucket {address} lacks {lost} of {packs} packs of pictures, and files of {torn} of {published} versions, "
+        "indexes and releases. Look whether the address is right, and put back what the bucket keeps of what was "
+        "deleted.",
+        address=address,
+        lost=lost,
+        packs=len(known),
+        torn=torn,
+        published=len(manifests),
+    )
 
 
 def files_in(manifest: bytes) -> Mapping[str, str]:

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 from app.desk.errors import (
     AppError,
@@ -153,6 +154,16 @@ class ReleaseStore:
     def publish_generation(self, staged: Path) -> str:
         """Makes a staged generation immutable, as `publish_version` does with a version."""
         return self._generations.publish(staged)
+
+    def index_files(self) -> set[str]:
+        """Returns the sha256 of every file of published generations.
+
+        Raises:
+            ReleaseDamaged: a manifest cannot be read.
+        """
+        manifests = (self._generations.read(name)[0] for name in self._generations.ids())
+        files = (cast("dict[str, dict[str, str]]", one["files"]) for one in manifests)
+        return {facts["sha256"] for each in files for facts in each.values()}
 
     def publish_release(
         self, manifest: ReleaseManifest, extra_files: Mapping[str, bytes] | None = None

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
-from app.desk.errors import ReleaseDamaged
+from app.desk.errors import ReleaseDamaged, UpdateRunning
 from app.desk.troubles import saying_what_is_missing
 from app.home import engines, lock
 from app.home.folder import Home
 from app.home.settings import Settings
 from app.home.store import ReleaseStore
-from index.errors import GenerationDamaged
+from index.elsewhere import has_moved, keep_vectors
+from index.errors import GenerationDamaged, VectorsRefused, VectorsUnreachable
 from index.feature_store import FeatureStore
 from index.generation import Generation, load_generation
 from ingest.blobs import BlobStore
@@ -31,11 +35,13 @@ from model_updates.search_encoder import SearchEncoder
 from model_updates.version_files import read_manifest
 
 if TYPE_CHECKING:
+    from index.vector_index import VectorEngine
     from model_updates.encoder import Encoder
     from model_updates.strategy import State
     from model_updates.versions import Version
 
 logger = logging.getLogger(__name__)
+Vectors = NDArray[np.float32]
 KEPT_VERSIONS = 3  # live, candidate's parent and the earlier one that a gate measures just then
 
 
@@ -208,7 +214,58 @@ class Workspace:
         mark = self.releases.damage.of(folder)
         if mark is not None and not but_damaged:  # what is held of it in memory is mapped from the same files
             raise GenerationDamaged(mark.why)
-        return load_generation(folder, use_gpu=on_gpu, but_damaged=but_damaged)
+        engine = self.vector_engine
+        elsewhere = None if engine is None else engine.known().get
+        return load_generation(folder, use_gpu=on_gpu, but_damaged=but_damaged, elsewhere=elsewhere)
+
+    @property
+    def vector_engine(self) -> VectorEngine | None:
+        """What keeps vectors beside the files, or may; None where the catalog is a file, and no Milvus is named."""
+        address = engines.read(self.home.root).index
+        if address is not None:
+            from index.milvus import MilvusCollections
+
+            return MilvusCollections(address)
+        if not isinstance(self.catalog.place, str):
+            return None
+        from index.vector_tables import VectorTables
+
+        return VectorTables(self.catalog.engine)
+
+    def publish_generation(self, staged: Path, queries: Callable[[], Vectors]) -> str:
+        """Makes a staged generation immutable, and has its vectors kept elsewhere where they are; returns its id.
+
+        `queries`, (q, dim) float32 unit rows, are what searching there is tuned on. What cannot be kept there is
+        searched in its file, and is tried again with the next one.
+        """
+        generation = self.releases.publish_generation(staged)
+        try:
+            if (engine := self.vector_engine) is not None and engine.are_kept:
+                keep_vectors(engine, self.releases.generation_folder(generation), queries)
+        except (VectorsRefused, VectorsUnreachable) as error:
+            logger.warning("generation %s is searched in its files: %s", generation, error)
+        return generation
+
+    def is_searched_elsewhere(self, generation: Generation) -> bool:
+        """Whether vectors of an opened generation were carried to another engine since, or back."""
+        engine = self.vector_engine
+        return has_moved(generation, {} if engine is None else engine.known())
+
+    def drop_vectors(self) -> list[str]:
+        """Has what keeps vectors beside the files drop those that no published generation has; returns their names.
+
+        What cannot be dropped, or while somebody updates, or nobody knows what a generation has, stays until the next
+        time.
+        """
+        engine = self.vector_engine
+        if engine is None:
+            return []
+        try:
+            with self.releases.updater_lock(lock.TIDYING):
+                return engine.drop_others(self.releases.index_files())
+        except (UpdateRunning, ReleaseDamaged, VectorsRefused, VectorsUnreachable) as error:
+            logger.warning("vectors that nobody needs any more stay where they are kept: %s", error)
+            return []
 
     def version_manifest(self, version_id: str) -> dict[str, object]:
         """Reads what a version's manifest says, without its weights."""

@@ -12,7 +12,7 @@ import statistics
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,8 +26,9 @@ from app.learning.outcomes import Tell, say_nothing
 from app.learning.untaught import Learned
 from index.agreement import agreement
 from index.errors import GenerationDamaged
+from index.faiss_index import FaissVectors
 from index.generation import Generation
-from index.kinds import Chosen
+from index.kinds import AUTO, ELSEWHERE, Chosen
 from index.segment import Segment
 from index.tuning import chosen
 from index.vectors import unit_rows
@@ -132,6 +133,10 @@ def embed_gallery(
     is_same = previous is not None and not gone and len(previous.among(fresh)) == len(fresh)
     mode = _mode(previous, used, is_mapped=is_same and embedded_images == 0)
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
+
+    def asked() -> Vectors:
+        return asked_of(workspace, encoder, planner.all_routes(previous, routes), known)
+
     try:
         grow_generation(
             staged,
@@ -141,9 +146,9 @@ def embed_gallery(
             mode=mode,
             choice=choice,
             taken_out=gone,
-            queries=lambda: asked_of(workspace, encoder, planner.all_routes(previous, routes), known),
+            queries=asked,
         )
-        generation = workspace.releases.publish_generation(staged)
+        generation = workspace.publish_generation(staged, asked)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return PublishedGeneration(
@@ -153,7 +158,12 @@ def embed_gallery(
 
 def _choice(workspace: Workspace, previous: Generation | None, count: int, dim: int) -> Chosen:
     """Returns the kind that the index is to be of: the one before it while that was chosen for about as many."""
-    asked = workspace.settings.index
+    asked, engine = workspace.settings.index, workspace.vector_engine
+    if asked == AUTO and engine is not None and engine.are_kept:
+        if previous is not None and any(previous.choice.holds(one, count) for one in (asked, ELSEWHERE)):
+            return previous.choice
+        choice = chosen(asked, count, dim)
+        return replace(choice, kind=choice.kind.rpartition(",")[2], asked=ELSEWHERE)
     if previous is not None and previous.choice.holds(asked, count):
         return previous.choice
     return chosen(asked, count, dim)
@@ -207,6 +217,10 @@ def joined(workspace: Workspace, encoder: SearchEncoder, previous: Generation) -
     """Publishes a generation with few segments in place of one with many."""
     staged = workspace.home.staging / f"generation-{uuid.uuid4().hex}"
     nothing = np.empty((0, previous.dim), dtype=np.float32)
+
+    def asked() -> Vectors:
+        return asked_of(workspace, encoder, previous.routes, None)
+
     try:
         grow_generation(
             staged,
@@ -215,9 +229,9 @@ def joined(workspace: Workspace, encoder: SearchEncoder, previous: Generation) -
             fingerprints=previous.fingerprints,
             mode="none",
             choice=previous.choice,
-            queries=lambda: asked_of(workspace, encoder, previous.routes, None),
+            queries=asked,
         )
-        return PublishedGeneration(workspace.releases.publish_generation(staged), "none", 0, ())
+        return PublishedGeneration(workspace.publish_generation(staged, asked), "none", 0, ())
     finally:
         shutil.rmtree(staged, ignore_errors=True)
 
@@ -284,7 +298,7 @@ def require_sound(
     added = [portion for portion in generation.portions if portion.segment not in known]
     _require_own_vectors(generation, [one for portion in added for one in portion.ids], expected)
     queries = sample_queries(generation)
-    kept = [portion.segment.kept for portion in generation.portions]
+    kept = [portion.segment.index.kept for portion in generation.portions]
     agreed = min([*kept, *(_agreement(portion.segment, queries) for portion in added)])
     if agreed < WORST_AGREEMENT:
         raise ReleaseDamaged(
@@ -305,9 +319,12 @@ def require_sound(
 
 
 def _agreement(segment: Segment, queries: Vectors) -> float:
+    if not isinstance(segment.index, FaissVectors):  # it was compared with its file when it was made
+        return segment.index.kept
     found = agreement(segment.index, queries, 10)
     # What is found of so few queries may lie a little below what was found of many when it was tuned.
-    return segment.kept if found >= segment.kept - OF_FEW else found
+    kept = segment.index.kept
+    return kept if found >= kept - OF_FEW else found
 
 
 def _require_own_vectors(

@@ -14,6 +14,7 @@ from pathlib import Path
 from app.desk.health import RepairPlan
 from app.desk.jobs import Stage
 from app.home.durable import FileSystem, sha256_of
+from app.home.shared import missing_in_bucket
 from app.home.store import ReleaseRecord, Standing
 from app.home.workspace import Workspace
 from app.learning import going_live
@@ -111,7 +112,8 @@ def mend(workspace: Workspace, *, by: str, told: str = "", progress: Tell = say_
         if skipped
         else phrase("Nothing of {release} is damaged; there was nothing to mend.", release=live)
     )
-    return Mended(live, embedded, joined(filter(None, [told, said])))
+    bucket = missing_in_bucket(workspace.home, workspace.catalog)
+    return Mended(live, embedded, joined(filter(None, [told, said, bucket])))
 
 
 def _standing(workspace: Workspace) -> Standing:

@@ -80,6 +80,7 @@ def prune(
         for folder in folders:
             workspace.forget_version(folder.name)
         removed = workspace.releases.prune([one.release for one in going], by=by, why=why)
+    removed += workspace.drop_vectors()
     said = phrase("{count} releases were pruned; their reports and their history stay.", count=len(going))
     return PrunePlan(going, today.staying, tuple(removed), size, said)
 

@@ -107,9 +107,12 @@ class Opened:
         if release is not None:
             return Snapshot.load(self.workspace, release)
         state = self.workspace.releases.current(), self.workspace.catalog.withheld.ids()
-        if self._loaded is None or self._loaded[0] != state:
+        if self._loaded is None or self._loaded[0] != state or self._has_moved(self._loaded[1]):
             self._loaded = state, Snapshot.load(self.workspace)
         return self._loaded[1]
+
+    def _has_moved(self, loaded: Snapshot) -> bool:
+        return self.workspace.is_searched_elsewhere(loaded.generation)
 
     @cached_property
     def finder(self) -> Finder:

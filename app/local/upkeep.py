@@ -94,7 +94,9 @@ class Upkeep(Opened):
         from app.learning.going_live import live_release
 
         _, record = live_release(self.workspace)
-        return index_status(record, self.home.generations / record.generation)
+        engine = self.workspace.vector_engine
+        elsewhere = {} if engine is None else engine.known()
+        return index_status(record, self.home.generations / record.generation, elsewhere)
 
     def verify(self) -> list[str]:
         damaged = []
@@ -126,13 +128,15 @@ class Upkeep(Opened):
     def repair_plan(self) -> RepairPlan:
         from app.home.catalog_copy import damage_in
         from app.home.damage import CATALOG
+        from app.home.shared import missing_in_bucket
         from app.learning import mending
 
         why = damage_in(self.home)
         if why:
             return RepairPlan((phrase("The catalog is damaged ({why}); its copy takes its place.", why=why),))
         self.store.damage.forget(CATALOG)  # it may have been put back
-        return mending.plan(self.workspace)
+        bucket = missing_in_bucket(self.home, self.catalog)
+        return replace(mending.plan(self.workspace), bucket=bucket)
 
     def repair(self) -> JobRecord:
         from app.home.catalog_copy import damage_in, restore_catalog

@@ -272,6 +272,9 @@ class LiveSnapshot:
                 if releases.has_gone_back(self.current.commit, self.current.release.id):
                     logger.warning("commit %d is none any more: the log was put back", self.current.commit)
                     anew = True
+                if self._workspace.is_searched_elsewhere(self.current.generation):
+                    logger.info("the index of %s was carried to another place", self.current.release.id)
+                    anew = True
                 # What answers may be damaged on the disk meanwhile; it goes on answering from what is mapped, unless
                 # it was read, and has changed.
                 if commit is None or (

@@ -40,6 +40,7 @@ _ENDING = (
 )
 _TOO_BUSY = "too busy for a request of the kind %s"
 _UPLOADS = ("/v1/items", *UPLOAD_PATHS)
+_THUMBNAILS = ("/thumb", "/thumbnail")
 HEALTH = frozenset({"/metrics", "/version"})
 # What may lie in memory of bodies whose requests wait, of heavy ones and of all others; an upload goes to the disk as
 # it comes. A body has ten seconds and what it takes at a quarter of a megabyte a second.
@@ -55,7 +56,8 @@ def places_by_kind(search: Places) -> dict[str, Places]:
         "upload": Places(at_once=4, waiting=4),
         "change": Places(at_once=6, waiting=32),
         "page": Places(at_once=8, waiting=64),
-        "read": Places(at_once=10, waiting=256),
+        "picture": Places(at_once=6, waiting=256),  # which may lie in a bucket that does not answer
+        "read": Places(at_once=8, waiting=256),
         "health": Places(at_once=2, waiting=16),
     }
 
@@ -70,6 +72,8 @@ def kind_of(method: str, path: str, length: int) -> str:
         return "search" if path in _SEARCHES and length <= _HEAVY_BYTES else "heavy"
     if needed_role(method, path) != "searcher":
         return "change"
+    if path.startswith("/v1/images/") or path.endswith(_THUMBNAILS):
+        return "picture"
     return "page" if path.startswith("/gradio_api/") else "read"
 
 

@@ -34,6 +34,7 @@ from app.server.observing import Observer
 from app.server.own_sessions import OwnSessions
 from app.server.places import RETRY_AFTER
 from app.server.ranged import HeadersAlone
+from app.server.readiness import Readiness
 from app.server.routes import desk_router
 from app.server.security import LOOPBACK, Passwords, ProxySignIn
 from app.server.serving import OWN_ERRORS, Serving
@@ -116,6 +117,8 @@ def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> N
 
 
 def _add_health(app: FastAPI, serving: Serving) -> None:
+    readiness = Readiness(serving.workspace)
+
     @app.get("/health", include_in_schema=False)
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
@@ -125,10 +128,9 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
     @app.get("/ready", include_in_schema=False)
     @app.get("/readyz")
     async def readyz() -> dict[str, Any]:
-        """Says which release answers, and what is not as it should be; 503 while none can."""
+        """Says which release answers, and what is not as it should be; 503 while none can, or the catalog is away."""
         snapshot = serving.snapshot()
-        if serving.unreachable is not None:
-            raise serving.unreachable
+        await readiness.require()
         return {
             "status": "ready",
             "release": snapshot.release.id,

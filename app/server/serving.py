@@ -35,7 +35,7 @@ from app.server.places import Places
 from app.server.shadowing import Shadowing
 from app.server.watching import FolderWatch
 from app.server.work import Work
-from ingest.errors import CatalogDamaged, CatalogError, CatalogUnreachable
+from ingest.errors import CatalogDamaged, CatalogError
 from ingest.sentence import phrase
 
 logger = logging.getLogger(__name__)
@@ -84,9 +84,6 @@ class Serving:
         self._hiding = threading.Lock()
         self.degraded: tuple[Degraded, ...] = ()  # what is not as it should be while the rest goes on
         self._left_behind: Degraded | None = None  # why this server does not read where the catalog lies now
-        self.unreachable: CatalogUnreachable | None = (
-            None  # why the catalog's database did not answer the last time
-        )
 
     # Life
 
@@ -110,6 +107,7 @@ class Serving:
                 *releases.clean_staging(resumable(self.workspace.catalog.jobs())),
                 *releases.collect_garbage(grace_seconds=UNRELEASED_SECONDS),
                 *sharing.tidy(self.workspace.home, self.workspace.catalog),
+                *self.workspace.drop_vectors(),
             ]
         except UpdateRunning:
             return
@@ -243,9 +241,7 @@ class Serving:
         try:
             self._look()
             self.hide(is_new=False)  # what others took out
-            self.unreachable = None
         except _LOOKING_MAY_FAIL as error:  # the watch must go on; it looks again in a moment
-            self.unreachable = error if isinstance(error, CatalogUnreachable) else None
             logger.warning("could not look which pictures were taken out, or what is wrong: %s", error)
 
     def _prepare(self, snapshot: Snapshot) -> None:

@@ -190,8 +190,9 @@ class Shadowing:
         except _OWN as error:
             logger.warning("cannot see which release is in the shadow: %s", error)
             return
-        held = self._candidate.record.id if self._candidate else None
-        if held == (wanted.id if wanted else None):
+        held = self._candidate
+        has_moved = held is not None and self._workspace.is_searched_elsewhere(held.snapshot.generation)
+        if (held.record.id if held else None) == (wanted.id if wanted else None) and not has_moved:
             return
         self._let_go()
         if wanted is not None:

@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from index import faiss_index
+from index import vectors as rows
 from index.errors import UnknownFactory
 from index.vectors import unit_rows
 
@@ -64,7 +65,7 @@ def test_a_filter_returns_the_best_of_the_allowed_for_every_kind(
 def test_a_filter_wider_than_one_block_is_still_exact(
     vectors: NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(faiss_index, "ROWS_PER_BLOCK", 7)
+    monkeypatch.setattr(rows, "ROWS_PER_BLOCK", 7)
     index = faiss_index.build(vectors, "HNSW16")
 
     scores, _ = faiss_index.search(index, vectors[:3], 9, allowed=np.arange(800) < 100)

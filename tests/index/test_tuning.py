@@ -43,18 +43,18 @@ def test_an_approximate_index_keeps_what_exact_search_finds(vectors: Rows, tmp_p
     told = facts["tuned"]
     assert found == kind
     assert told["kept"] >= tuning.KEPT
-    assert agreement(index, queries, 10) == pytest.approx(told["kept"], abs=2e-3)
+    assert agreement(faiss_index.FaissVectors(index), queries, 10) == pytest.approx(told["kept"], abs=2e-3)
     # How widely to look was chosen: less does not do.
     name, _, value = told["parameters"].partition("=")
     faiss.ParameterSpace().set_index_parameter(index, name, int(value) / 2)
-    assert agreement(index, queries, 10) < tuning.KEPT
+    assert agreement(faiss_index.FaissVectors(index), queries, 10) < tuning.KEPT
 
 
 def test_an_index_in_lists_that_wins_nothing_is_made_exact_unless_asked_for(vectors: Rows) -> None:
     spread = unit_rows(np.random.default_rng(3).normal(size=(COUNT, DIM)))  # nothing is near to anything
     index, kind, facts = build_tuned(spread, "IVF128,SQfp16", lambda: spread[:50], is_asked=False)
     assert (kind, index.ntotal, facts["tried"]["kind"]) == ("SQfp16", COUNT, "IVF128,SQfp16")
-    assert agreement(index, spread[:50], 10) == 1.0
+    assert agreement(faiss_index.FaissVectors(index), spread[:50], 10) == 1.0
     assert build_tuned(spread, "IVF128,SQfp16", lambda: spread[:50], is_asked=True)[1] == "IVF128,SQfp16"
 
 
@@ -93,5 +93,5 @@ def test_a_large_gallery_is_looked_up_in_lists_and_what_comes_later_is_compared_
     large, small = (portion.segment for portion in later.portions)
     assert (large.facts["factory"], small.facts["factory"]) == (choice.kind, "Flat")
     assert large is before.portions[0].segment
-    assert large.kept >= tuning.KEPT
+    assert large.index.kept >= tuning.KEPT
     assert [row[0] for row in later.search(later.vectors(names[COUNT:]), 1)[1]] == names[COUNT:]

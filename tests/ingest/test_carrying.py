@@ -258,6 +258,21 @@ def test_tables_of_others_may_lie_beside_it_and_on_its_path(tmp_path: Path) -> N
     assert as_kept(rows(file)) == as_kept(kept)
 
 
+@pytest.mark.postgres
+def test_an_address_with_a_schema_that_is_not_there_is_refused_for_that(tmp_path: Path) -> None:
+    place, file = f"{database('own', tmp_path)}missing", tmp_path / "catalog.sqlite"
+    schema = place.rpartition("%3D")[2]
+    refused = (
+        rf"schema {schema} that the address names is not in the database.*Correct `options=-csearch_path`"
+    )
+    opened(file).close()
+    with pytest.raises(CatalogMissing, match=refused):
+        carry(file, place, lambda: None)
+    with pytest.raises(CatalogMissing, match=refused):
+        open_engine(place, read_only=True)
+    opened(file).close()
+
+
 def test_a_moment_is_written_to_a_file_while_others_write(before: Catalog, tmp_path: Path) -> None:
     kept = rows(before.place)
     with held(before.place) as moment:

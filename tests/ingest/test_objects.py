@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 
 from ingest.errors import BadOption, ObjectMissing, ObjectsUnreachable
 from ingest.objects import Objects, require_address
-from tests.bucket import S3, bucket, made
+from tests.bucket import S3, blockable, bucket, made
 
 
 @pytest.fixture(params=["file", S3])
@@ -57,6 +59,27 @@ def test_a_bucket_that_is_missing_or_does_not_answer_is_said(
         Objects("s3://elsewhere").put("a", b"1")
     with pytest.raises(ObjectsUnreachable, match="cannot be reached"):
         Objects("s3://elsewhere").size("a")
+
+
+@pytest.mark.parametrize(
+    ("address", "given", "names"),
+    [
+        ("s3://no-role", {}, "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"),
+        ("s3://half", {"AWS_ACCESS_KEY_ID": "a"}, "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"),
+        ("az://account/container", {}, "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY"),
+    ],
+)
+def test_who_has_no_keys_is_told_which_settings_name_them(
+    address: str, given: dict[str, str], names: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [one for one in os.environ if one.startswith(("AWS_", "AZURE_"))]:
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(
+        ObjectsUnreachable, match=f"No keys for the bucket {address}.*: set {names} in the env"
+    ):
+        Objects(address).size("a")
 
 
 @pytest.mark.parametrize(
@@ -111,3 +134,35 @@ def test_what_this_machine_cannot_write_is_no_bucket_that_does_not_answer(tmp_pa
     (tmp_path / "came").touch()
     with pytest.raises(FileExistsError):
         objects.fetch("a", tmp_path / "came")
+
+
+@pytest.mark.postgres
+def test_a_bucket_that_hangs_is_waited_for_once_and_then_refused_at_once_until_it_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with blockable(tmp_path, monkeypatch) as (address, proxy):
+        objects = made(address)
+        objects.put("a", b"1")
+        assert objects.get("a") == b"1"
+        proxy.hang()
+        began = time.monotonic()
+        with pytest.raises(ObjectsUnreachable):
+            objects.get("a")
+        assert 1 < time.monotonic() - began < 8
+        other, began = Objects(address), time.monotonic()
+        for _ in range(20):
+            with pytest.raises(ObjectsUnreachable, match="whether this machine may read"):
+                other.get("a")
+        assert time.monotonic() - began < 0.5
+        proxy.restore()
+        while not is_there(other, "a"):
+            assert time.monotonic() - began < 15
+            time.sleep(0.1)
+        assert objects.get("a") == b"1"
+
+
+def is_there(objects: Objects, name: str) -> bool:
+    try:
+        return objects.size(name) is not None
+    except ObjectsUnreachable:
+        return False

@@ -31,8 +31,10 @@ from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
 from app.jobs import worker
 from app.learning import adding, going_live, pictures, update_cycle
+from app.learning.index_move import move_index
 from app.learning.restoring import restore
 from app.local.at_home import AtHome
+from index import elsewhere
 from ingest.carrying import carry
 from ingest.catalog import Catalog
 from ingest.engines import writing
@@ -145,16 +147,30 @@ def test_a_home_tells_the_same_story_wherever_its_parts_lie(
 ) -> None:
     told = []
     with bucket("s3", tmp_path, monkeypatch) as address:
-        for name in ("in a file", "in a database", "in a bucket"):
+        for name in ("in a file", "in a database", "in a bucket", "searched there"):
             settings = load_settings(home=copy_of(small_home(tmp_path_factory), tmp_path, name), gate=GATE)
             if name != "in a file":
                 move_catalog(Home.open(settings.home), database(tmp_path / name))
             if name == "in a bucket":
                 move_objects(Home.open(settings.home), address)
+            if name == "searched there":
+                monkeypatch.setattr(elsewhere, "EXACT_BELOW", 20)
+                with Workspace.open(settings) as workspace:
+                    assert move_index(workspace, "pgvector").vectors >= 20
             told.append(list(story(settings, tmp_path / f"{name}.zip")))
             assert (settings.home / engines.FILE).exists() == (name != "in a file")
     assert told[0] == told[1] == told[2]
+    assert rounded(told[3]) == rounded(told[0])  # another engine multiplies in another order
     assert len(told[0]) > 20
+
+
+def rounded(told: list[Any]) -> list[Any]:
+    return [
+        [(one[0], round(one[1] or 0, 5), *one[2:]) for one in part]
+        if isinstance(part, list) and part and len(part[0]) == 4
+        else part
+        for part in told
+    ]
 
 
 def story(settings: Settings, upload: Path) -> Any:

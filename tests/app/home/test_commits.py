@@ -151,6 +151,7 @@ def test_where_the_connection_breaks_at_the_end_it_is_looked_whether_it_was_writ
     import sqlalchemy as sa
 
     from ingest.commit_rows import CommitRows
+    from ingest.postgres_waiting import WatchedConnection
     from tests.postgres_server import schema_for
 
     _with_stores(home)
@@ -160,7 +161,7 @@ def test_where_the_connection_breaks_at_the_end_it_is_looked_whether_it_was_writ
     rows = store._log._kept.now()
     assert isinstance(rows, CommitRows)
     dialect = rows._engine.dialect
-    commit, connect = dialect.do_commit, dialect.connect
+    commit, connect = dialect.do_commit, WatchedConnection.connect
 
     def break_off(connection: sa.PoolProxiedConnection) -> None:
         if is_there:
@@ -168,7 +169,7 @@ def test_where_the_connection_breaks_at_the_end_it_is_looked_whether_it_was_writ
         cast(psycopg.Connection[Any], connection.driver_connection).close()
         monkeypatch.setattr(dialect, "do_commit", commit)
         if not comes_back:
-            monkeypatch.setattr(dialect, "connect", _refuse)
+            monkeypatch.setattr(WatchedConnection, "connect", _refuse)
         raise psycopg.OperationalError("server closed the connection unexpectedly")
 
     def _refuse(*_: object, **__: object) -> None:
@@ -180,7 +181,7 @@ def test_where_the_connection_breaks_at_the_end_it_is_looked_whether_it_was_writ
     else:
         with pytest.raises(CommitUnconfirmed, match="is not known yet"):
             store.commit(release, parent=None, reason="init", why="", by="")
-    monkeypatch.setattr(dialect, "connect", connect)
+    monkeypatch.setattr(WatchedConnection, "connect", connect)
     assert [one.number for one in store.history()] == [1] * (is_there or comes_back)
 
 

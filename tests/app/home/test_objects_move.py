@@ -335,3 +335,29 @@ def test_a_bucket_that_has_gone_is_said_and_searching_goes_on(home: Home, tmp_pa
         assert "as if its disk were away" in told.text
         (tmp_path / "away").rename(tmp_path / "bucket")
         assert client.get(f"/v1/images/{hit['id']}/thumbnail").status_code == 200
+
+
+def test_repair_and_doctor_say_what_the_bucket_lacks_or_that_it_cannot_be_asked(
+    home: Home, tmp_path: Path
+) -> None:
+    address, place = f"file://{tmp_path}/bucket", tmp_path / "bucket"
+    move_objects(home, address)
+
+    def said(*verb: str) -> str:
+        return " ".join(CliRunner().invoke(app, [*verb, "--home", str(home.root)]).output.split())
+
+    assert "Everything is in the bucket" in said("doctor", "--quick")
+    assert said("repair") == "Nothing of what is live is damaged."
+    (pack,) = (place / "packs").iterdir()
+    pack.rename(tmp_path / "pack")
+    lacks = "lacks 1 of 1 packs of pictures, and files of 0 of "
+    assert lacks in said("repair")
+    assert lacks in said("doctor", "--quick")
+    shutil.rmtree(place / "files")
+    lacks = "lacks 1 of 1 packs of pictures, and files of 3 of 5 "  # a release has none but its manifest
+    assert lacks in said("repair")
+    with Workspace.open(load_settings(home=home.root)) as workspace:
+        assert lacks in mending.mend(workspace, by="test").sentence
+    place.rename(tmp_path / "elsewhere")
+    for verb in (["repair"], ["repair", "--plan"], ["doctor", "--quick"]):
+        assert "Whether everything is in the bucket is not known. The bucket" in said(*verb)
