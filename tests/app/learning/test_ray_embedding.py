@@ -126,10 +126,15 @@ def test_a_cluster_gives_the_same_to_the_bit_and_each_once(
 
 def actors() -> list[psutil.Process]:
     return [
-        one
-        for one in psutil.Process().children(recursive=True)
-        if "Map(EmbedPictures)" in " ".join(one.cmdline())
+        one for one in psutil.Process().children(recursive=True) if "Map(EmbedPictures)" in _command_of(one)
     ]
+
+
+def _command_of(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has ended meanwhile
+        return ""
 
 
 def test_nothing_is_lost_and_nothing_comes_twice_when_an_actor_is_killed(workspace: Workspace) -> None:
