@@ -211,7 +211,11 @@ class FaissVectors:
         if self.gpu_index is None or allowed is not None or k > GPU_MOST_NEIGHBOURS:
             return search(self.index, queries, k, allowed=allowed)
         with self._gpu_turn:
-            return search(self.gpu_index, queries, k)
+            scores, positions = self.gpu_index.search(queries, k)
+        short = (positions < 0).any(axis=1)
+        if short.any():
+            scores[short], positions[short] = _in_full(self.index, queries[short], k, None, None)
+        return scores, positions
 
     def exact(self, queries: NDArray[np.float32], k: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Finds what comparing every row finds."""

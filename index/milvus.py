@@ -8,12 +8,13 @@ known of a collection is part of its name, which it gets when it is complete, so
 from __future__ import annotations
 
 import logging
+import os
 import re
 import uuid
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -23,18 +24,24 @@ from numpy.typing import NDArray
 from index.errors import IndexMoved, VectorsRefused, VectorsUnreachable
 from index.vector_index import FEW, FIRST, KEPT, VectorIndex, padded, require_all, tuned
 from index.vectors import nearest_rows
+from ingest.circuit import Circuit
 from ingest.sentence import phrase
 
 if TYPE_CHECKING:
     from pymilvus import MilvusClient
 
-SECONDS = 10.0  # that an answer is waited for
+SECONDS, PROBE_SECONDS = (
+    10.0,
+    3.0,
+)  # that an answer is waited for, and where it is only asked whether there is one
 BUILDING_SECONDS = 24 * 3600.0
 FILTERED = 1000  # rows that the graph is asked for where a long filter is to leave some of them
 MOST_FOUND = 16_384  # by a search of Milvus
 AT_ONCE = 4096  # vectors that are sent or fetched together
 LINKS, BUILDING_WIDTH = 16, 200  # of the graph
 _NO_COLLECTION, _REFUSED = 100, 65535  # as Milvus counts its errors
+
+_circuits: dict[str, Circuit] = {}
 
 Rows = NDArray[np.float32]
 Places = NDArray[np.int64]
@@ -75,6 +82,9 @@ class MilvusVectors:
         order = np.argsort(~((rows >= 0) & allowed[rows]), axis=1, kind="stable")[:, :k]
         scores, rows = np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
         short = ~((rows >= 0) & allowed[rows]).all(axis=1)
+        if scores.shape[1] < k:  # more than Milvus finds at once
+            scores = np.pad(scores, ((0, 0), (0, k - scores.shape[1])), constant_values=-np.inf)
+            rows = np.pad(rows, ((0, 0), (0, k - rows.shape[1])), constant_values=-1)
         if short.any():
             found = self._found(queries[short], k, f"row in {inside.tolist()}", MOST_FOUND)
             scores[short], rows[short] = found
@@ -175,15 +185,15 @@ class MilvusCollections:
                 if re.fullmatch(rf"{self._of}_making_[0-9a-f]{{32}}", left):
                     client.drop_collection(left, timeout=SECONDS)
             _fill(client, name, stored)
-            table, first = (
-                MilvusVectors(self.address, name, stored.count, stored.dim, 0, 0.0),
-                min(FIRST, stored.count),
-            )
+            table = MilvusVectors(self.address, name, stored.count, stored.dim, 0, 0.0)
+            first = min(FIRST, stored.count)
 
             def scores(width: int) -> Rows:
                 return replace(table, width=width).search(asked, first)[0]
 
             width, kept = tuned(scores, stored.exact(asked, first)[0])
+            if kept < KEPT:  # it is not searched, and need not lie in memory
+                client.release_collection(name, timeout=SECONDS)
             facts = f"{digest}_{stored.count}_{stored.dim}_{width}_{int(1e4 * kept)}"
             client.rename_collection(name, f"{self._of}_of_{facts}", timeout=SECONDS)
 
@@ -242,6 +252,9 @@ def _explained(address: str) -> Iterator[MilvusClient]:
         raise VectorsRefused(
             phrase("What asks Milvus is not installed here: `pip install 'perennial-search[milvus]'`.")
         ) from error
+    circuit = _circuits.setdefault(address, Circuit(partial(_ask, address)))
+    if why := circuit.why_open():
+        raise _unreachable(address, why)
     try:
         yield _client(_uri(address))
     except MilvusException as error:
@@ -250,13 +263,29 @@ def _explained(address: str) -> Iterator[MilvusClient]:
         said = " ".join(str(error.message).split())[:300].rstrip(".")
         if error.code == _REFUSED:
             raise VectorsRefused(phrase("Milvus cannot do this ({why}).", why=said)) from error
-        raise VectorsUnreachable(
-            phrase(
-                "Milvus at {url} cannot be reached ({why}). Nothing was lost: look whether it runs.",
-                url=address,
-                why=said,
-            )
-        ) from error
+        circuit.doubt()
+        raise _unreachable(address, said) from error
+
+
+def _unreachable(address: str, why: str) -> VectorsUnreachable:
+    return VectorsUnreachable(
+        phrase(
+            "Milvus at {url} cannot be reached ({why}). Nothing was lost: look whether it runs.",
+            url=address,
+            why=why,
+        )
+    )
+
+
+def _ask(address: str) -> str:
+    """Returns why Milvus does not answer; nothing where it does."""
+    from pymilvus.exceptions import MilvusException
+
+    try:
+        _client(_uri(address)).list_collections(timeout=PROBE_SECONDS)
+    except MilvusException as error:
+        return " ".join(str(error.message).split())[:300].rstrip(".")
+    return ""
 
 
 def _uri(address: str) -> str:
@@ -267,5 +296,7 @@ def _uri(address: str) -> str:
 def _client(uri: str) -> MilvusClient:
     from pymilvus import MilvusClient
 
+    # https://milvus.io/docs/authenticate.md: user:password, or a token of a provider's; never part of the address.
+    token = os.environ.get("MILVUS_TOKEN", "")
     logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # what goes wrong is said by us
-    return MilvusClient(uri=uri, timeout=SECONDS)
+    return MilvusClient(uri=uri, token=token, timeout=SECONDS)

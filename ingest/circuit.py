@@ -23,24 +23,37 @@ class Circuit:
         self._why = ""
         self._probing = threading.Lock()
         self._known = -math.inf  # when it was found out
+        self._trying: threading.Thread | None = None
 
     def open(self, why: str) -> None:
-        """Refuses from now on, since somebody has waited in vain."""
+        """Refuses from now on, since somebody has waited in vain, until the server answers."""
         self._why, self._known = why, time.monotonic()
+        self.doubt()
+
+    def doubt(self) -> None:
+        """Has the server asked by a thread for which nobody waits, since somebody has waited in vain."""
+        trying = self._trying
+        if trying is None or not trying.is_alive():  # a process that was forked has no thread of its parent's
+            self._trying = threading.Thread(target=self._until_it_answers, name="circuit", daemon=True)
+            self._trying.start()
 
     def why_open(self) -> str:
-        """Returns why nothing is to be asked; nothing where it may be. One that is open has it tried again by then."""
-        if self._why and not self._probing.locked() and not self._is_recent():
-            threading.Thread(target=self.answers, name="circuit", daemon=True).start()
+        """Returns why nothing is to be asked; nothing where it may be."""
+        if self._why:
+            self.doubt()
         return self._why
 
     def answers(self) -> bool:
         """Has the server asked, unless somebody has just done so; opens or closes by what comes of it."""
         with self._probing:
-            if not self._is_recent():
+            if time.monotonic() - self._known >= _RECENT_SECONDS:
                 self._why = self._probe()
                 self._known = time.monotonic()
-            return not self._why
+            why = self._why
+        if why:
+            self.doubt()
+        return not why
 
-    def _is_recent(self) -> bool:
-        return time.monotonic() - self._known < _RECENT_SECONDS
+    def _until_it_answers(self) -> None:
+        while not self.answers():
+            time.sleep(_RECENT_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from ingest.errors import CatalogError, CatalogHeld, CatalogUnreachable, CommitU
 from ingest.postgres import commits
 from ingest.postgres_connection import connect, shown, why
 
+_AGAIN_SECONDS = 30.0  # that a database which stopped answering as a commit was written is asked again
 _PUT = sa.text("INSERT INTO catalog_commits VALUES (:number, :data) ON CONFLICT DO NOTHING")
 
 
@@ -75,12 +77,16 @@ class CommitRows:
         except CatalogUnreachable:
             if not is_sent:
                 raise
-        try:
-            # The database may still be at it: who writes again waits for that.
-            with writing(self._engine) as connection:
-                return self._put(connection, number, data) or self._is_ours(connection, number, data)
-        except (CatalogUnreachable, CatalogHeld) as error:
-            raise CommitUnknown(str(error)) from error
+        end = time.monotonic() + _AGAIN_SECONDS
+        while True:
+            try:
+                # The database may still be at it: who writes again waits for that.
+                with writing(self._engine) as connection:
+                    return self._put(connection, number, data) or self._is_ours(connection, number, data)
+            except (CatalogUnreachable, CatalogHeld) as error:
+                if time.monotonic() > end:
+                    raise CommitUnknown(str(error)) from error
+                time.sleep(1)
 
     @staticmethod
     def _put(connection: sa.Connection, number: int, data: bytes) -> bool:

@@ -158,13 +158,16 @@ class LeaseTable(TableQueries):
         ).returning(leases.c.token)
 
     def _prolong(self, name: str, token: int, seconds: float, stopping: threading.Event) -> None:
-        while not stopping.wait(min(_EVERY, seconds / 3)):
+        every = pause = min(_EVERY, seconds / 3)
+        while not stopping.wait(pause):
+            pause = every
             try:
                 if not self._set(name, token, _Clock() + seconds):
                     logger.warning("lease=%s is another machine's now", name)
                     return
             except (CatalogError, SQLAlchemyError) as error:  # it comes back, or another has it then
                 logger.warning("lease=%s could not be prolonged: %s", name, error)
+                pause = min(1.0, every)
 
     def _set(self, name: str, token: int, until: sa.ColumnElement[float]) -> bool:
         own = sa.update(leases).where(leases.c.name == name, leases.c.token == token)

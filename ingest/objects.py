@@ -41,6 +41,7 @@ _KEYS = {
 }
 # Without keys the cloud's machines are asked for their role, at an address that is none elsewhere.
 _NO_KEYS = (
+    "/latest/api/token",  # which tells a machine in the cloud of its role
     "://169.254.",
     "://metadata.google.internal",
     "Missing SecretAccessKey",
@@ -144,7 +145,7 @@ class Objects:
             ObjectsUnreachable: the bucket does not answer, or does not let this program in.
         """
         with self._explaining("") as obstore:
-            for page in obstore.list(self._store, below):
+            for page in obstore.list(self._reading, below):
                 yield from ((str(one["path"]), one["last_modified"].timestamp()) for one in page)
 
     def delete(self, names: Sequence[str]) -> None:
@@ -259,7 +260,8 @@ class Objects:
             raise ObjectsError(
                 "What reaches a bucket is not installed here: `pip install 'perennial-search[s3]'`."
             ) from error
-        circuit = _circuits.setdefault(self.address, Circuit(self._ask))
+        # One that asks anew: keys may be found by then.
+        circuit = _circuits.setdefault(self.address, Circuit(lambda: Objects(self.address)._ask()))
         if why := circuit.why_open():
             raise self._unreachable(why)
         began = time.monotonic()
@@ -272,8 +274,11 @@ class Objects:
                 raise ObjectMissing(
                     phrase("The object {name} is not in {address}.", name=name, address=self.address)
                 ) from error
-            if time.monotonic() - began > _IN_VAIN_SECONDS:
+            # Of what is sent nobody knows whether it was too much or in vain.
+            if name and time.monotonic() - began >= _SILENT_SECONDS - _IN_VAIN_SECONDS:
                 circuit.open(_why(error))
+            elif time.monotonic() - began > _IN_VAIN_SECONDS:
+                circuit.doubt()
             raise self._unreachable(_why(error)) from error
 
 

@@ -397,7 +397,9 @@ def _require_schema(connection: sa.Connection) -> None:
     Raises:
         CatalogMissing: it is one.
     """
-    if connection.scalar(sa.select(sa.func.current_schema())) is None:
+    if connection.scalar(sa.select(sa.func.current_schema())) is None and (
+        "options" in connection.engine.url.query
+    ):
         raise CatalogMissing(
             phrase(
                 "The schema {schema} that the address names is not in the database, or this user may not use it. "

@@ -43,7 +43,7 @@ def connect(url: str, *, read_only: bool) -> sa.Engine:
             json_serializer=json_text,
             json_deserializer=of_json,
             execution_options={"postgresql_readonly": read_only},
-            connect_args=OPTIONS,
+            connect_args={name: value for name, value in OPTIONS.items() if name not in address.query},
         )
     except ModuleNotFoundError as error:
         raise CatalogError(

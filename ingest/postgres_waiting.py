@@ -21,6 +21,7 @@ from ingest.circuit import Circuit
 
 Answer = TypeVar("Answer")
 _SILENT_SECONDS = _PROBE_SECONDS = 3
+_LONG_SECONDS = 15
 OPTIONS = {
     "connect_timeout": 5,
     "keepalives_idle": 10,
@@ -44,20 +45,24 @@ class WatchedConnection(psycopg.Connection[Any]):
             ConnectionTimeout: it does not answer; the connection is closed.
         """
         is_new = self.pgconn.transaction_status == TransactionStatus.IDLE
-        if is_new and self.circuit is not None and (why := self.circuit.why_open()):
-            self._give_up(why)
-        return super().wait(self._listening(gen), *interval, **more)
+        return super().wait(self._listening(gen, is_new=is_new), *interval, **more)
 
-    def _listening(self, gen: PQGen[Answer]) -> PQGen[Answer]:
-        heard = time.monotonic()
+    def _listening(self, gen: PQGen[Answer], *, is_new: bool) -> PQGen[Answer]:
+        began = heard = time.monotonic()
+        misses = 0
         try:
-            wanted = next(gen)
+            wanted = next(gen)  # what needs no answer, such as a setting of the connection, ends here
+            if is_new and self.circuit is not None and (why := self.circuit.why_open()):
+                self._give_up(why)
             while True:
                 ready = yield wanted
                 if ready:
-                    heard = time.monotonic()
+                    heard, misses = time.monotonic(), 0
                 elif time.monotonic() - heard > _SILENT_SECONDS:
-                    if self.circuit is None or not self.circuit.answers():
+                    answers = self.circuit is not None and self.circuit.answers()
+                    misses = 0 if answers else misses + 1
+                    # What has taken long may be worth more than one answer that came too late.
+                    if misses > (time.monotonic() - began > _LONG_SECONDS):
                         self._give_up(_SILENT)
                     heard = time.monotonic()
                 wanted = gen.send(ready)
@@ -85,7 +90,7 @@ def connecting(address: Hashable) -> Callable[..., WatchedConnection]:
         try:
             connection = WatchedConnection.connect(*positional, **named)
         except ConnectionTimeout:
-            circuit.open(_SILENT)
+            circuit.doubt()
             raise
         connection.circuit = circuit
         return connection

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
+import os
 import shutil
 import socket
 import tempfile
@@ -11,6 +13,7 @@ import uuid
 import warnings
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 TRIES, MILLISECONDS = 4, 45_000
 

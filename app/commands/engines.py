@@ -94,7 +94,7 @@ def _said_of_index(done: IndexCarried | None) -> Iterator[str]:
     if done.index == "home":
         yield "Each machine searches the index by itself now. What another engine had of it stays there, unused."
         return
-    who = "The database" if done.index == "pgvector" else "Milvus"
+    who = "The database" if done.index == "pgvector" else f"Milvus ({done.index})"
     yield (
         f"{who} searches the index of {done.release} now, and of what follows: {done.vectors:,} vectors were "
         f"copied, in {done.seconds:.0f} s. Below 10,000 pictures each machine goes on searching by itself."

@@ -100,6 +100,7 @@ _STATUS: tuple[tuple[int, tuple[type[Exception], ...]], ...] = (
             ingest_errors.StoreMissing,
             index_errors.IndexMoved,
             index_errors.VectorsUnreachable,
+            index_errors.VectorsRefused,
         ),
     ),
     (501, (NeedsLearning,)),

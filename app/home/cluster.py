@@ -32,7 +32,7 @@ def require_cluster(address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         raise ClusterUnusable(
             phrase(
                 "No Ray cluster answers at {address}, which the setting `ray` names ({why}). Start it (`ray start "

@@ -12,6 +12,7 @@ It lies in the home and not among the settings of a machine, so that everybody w
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 import unicodedata
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from ingest.objects import require_address
 FILE = "engines.toml"
 _KNOWN = ("catalog", "commits", "objects", "home", "index")
 _SCHEME = "postgresql:"
-_MILVUS = ("http://", "https://")
+_MILVUS = re.compile(r"https?://[^/@?#\s]+(/[A-Za-z_][A-Za-z0-9_]{0,60})?/?")
 _UNWRITTEN = ("Cc", "Cs")  # categories of Unicode: control characters, halves of characters
 
 
@@ -93,17 +94,17 @@ def _said(root: Path) -> dict[str, str]:
             f"{file} says that the pictures lie in {said['objects']!r}; it needs an address like s3://bucket/folder, "
             'and what machines call the home (`home = "…"`), as `perennial home move --objects` writes both.'
         )
-    if not is_milvus(said.get("index", "http://")):
+    if not is_milvus(said.get("index", "http://host")):
         raise HomeDamaged(
-            f"{file} says that {said['index']!r} searches the index; write an address like "
-            "http://milvus.example.org:19530, or leave the line out."
+            f"{file} does not say of what searches the index where it is: write an address like "
+            "http://milvus.example.org:19530/museum, without a password, or leave the line out."
         )
     return said
 
 
 def is_milvus(address: object) -> bool:
-    """Whether something is the address of a Milvus."""
-    return isinstance(address, str) and address.startswith(_MILVUS)
+    """Whether something is the address of a Milvus, without a password, and a name that its collections may have."""
+    return isinstance(address, str) and _MILVUS.fullmatch(address) is not None
 
 
 def line_of(address: str, part: str = "catalog") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -214,23 +214,31 @@ class Workspace:
         mark = self.releases.damage.of(folder)
         if mark is not None and not but_damaged:  # what is held of it in memory is mapped from the same files
             raise GenerationDamaged(mark.why)
-        engine = self.vector_engine
-        elsewhere = None if engine is None else engine.known().get
+        engine, elsewhere = self.vector_engine, None
+        try:
+            elsewhere = None if engine is None else engine.known().get
+        except (VectorsUnreachable, VectorsRefused) as error:
+            if self._is_for_reading:  # a server whose search would be another than it was
+                raise
+            logger.warning("generation %s is read from its files: %s", generation_id, error)
         return load_generation(folder, use_gpu=on_gpu, but_damaged=but_damaged, elsewhere=elsewhere)
 
     @property
     def vector_engine(self) -> VectorEngine | None:
         """What keeps vectors beside the files, or may; None where the catalog is a file, and no Milvus is named."""
+        return next(iter(self._vector_engines()), None)
+
+    def _vector_engines(self) -> Iterator[VectorEngine]:
+        """Yields what keeps vectors, or may, and after it what may have kept them before."""
         address = engines.read(self.home.root).index
         if address is not None:
             from index.milvus import MilvusCollections
 
-            return MilvusCollections(address)
-        if not isinstance(self.catalog.place, str):
-            return None
-        from index.vector_tables import VectorTables
+            yield MilvusCollections(address)
+        if isinstance(self.catalog.place, str):
+            from index.vector_tables import VectorTables
 
-        return VectorTables(self.catalog.engine)
+            yield VectorTables(self.catalog.engine)
 
     def publish_generation(self, staged: Path, queries: Callable[[], Vectors]) -> str:
         """Makes a staged generation immutable, and has its vectors kept elsewhere where they are; returns its id.
@@ -257,15 +265,14 @@ class Workspace:
         What cannot be dropped, or while somebody updates, or nobody knows what a generation has, stays until the next
         time.
         """
-        engine = self.vector_engine
-        if engine is None:
-            return []
-        try:
-            with self.releases.updater_lock(lock.TIDYING):
-                return engine.drop_others(self.releases.index_files())
-        except (UpdateRunning, ReleaseDamaged, VectorsRefused, VectorsUnreachable) as error:
-            logger.warning("vectors that nobody needs any more stay where they are kept: %s", error)
-            return []
+        found: list[str] = []
+        for engine in self._vector_engines():
+            try:
+                with self.releases.updater_lock(lock.TIDYING):
+                    found += engine.drop_others(self.releases.index_files() if engine.are_kept else ())
+            except (UpdateRunning, ReleaseDamaged, VectorsRefused, VectorsUnreachable) as error:
+                logger.warning("vectors that nobody needs any more stay where they are kept: %s", error)
+        return found
 
     def version_manifest(self, version_id: str) -> dict[str, object]:
         """Reads what a version's manifest says, without its weights."""

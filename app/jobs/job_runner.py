@@ -31,7 +31,7 @@ from app.home.settings import Settings, load_settings
 from app.jobs import sharing, worker
 from app.jobs.track import Track
 from ingest.catalog import Catalog
-from ingest.errors import BadUpload, LeaseLost
+from ingest.errors import BadUpload, CatalogUnreachable, LeaseLost
 from ingest.intake import IntakeOptions
 from ingest.limits import Limits
 from ingest.records import FINAL_STATES, JobRecord
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_RECORDED_SECONDS = 300.0  # that a job waits for its catalog to record how it ended
 _WRITE_SECONDS = 1.0  # each progress row is a durable write
 _STATE_OF_VERDICT = {"promote": "succeeded", "reject": "rejected", "review": "review"}
 TAKEN = "worker:taken"  # a fault point: the job is running and nothing has been done
@@ -150,11 +151,25 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
             )
         logger.warning("job=%s failed: %s", job.id, problem.sentence)
         result = {"code": problem.code, "exit_code": problem.exit_code}
-        catalog.update_job(job.id, state="failed", error=problem.sentence, result=result)
+        _recorded(catalog, job, state="failed", error=problem.sentence, result=result)
         return problem.exit_code
-    catalog.update_job(job.id, error=None, progress=report.last(), **ended)
+    _recorded(catalog, job, error=None, progress=report.last(), **ended)
     logger.info("job=%s %s", job.id, ended["state"])
     return 0
+
+
+def _recorded(catalog: Catalog, job: JobRecord, **ended: Any) -> None:
+    """Records how a job ended, also where its catalog does not answer for some minutes."""
+    end = time.monotonic() + _RECORDED_SECONDS
+    while True:
+        try:
+            catalog.update_job(job.id, **ended)
+            return
+        except CatalogUnreachable as error:
+            if time.monotonic() > end or _told_to_end.is_set():
+                raise
+            logger.warning("job=%s its end is not recorded yet: %s", job.id, error)
+            time.sleep(1)
 
 
 def _work(settings: Settings, job: JobRecord, report: Tell) -> dict[str, Any]:
@@ -388,7 +403,11 @@ class _Progress:
             logger.info("job=%s stage=%s %s", self._job_id, stage.name, stage.message)
         self._name, self._written = stage.name, now
         told = self._stage | self._track.to_json()
-        if self._catalog.update_job(self._job_id, only_from="running", progress=told):
+        try:
+            if self._catalog.update_job(self._job_id, only_from="running", progress=told):
+                return
+        except CatalogUnreachable as error:  # the next one is as good
+            logger.warning("job=%s its progress is not recorded: %s", self._job_id, error)
             return
         if (
             self._catalog.job(self._job_id).state == "cancelled"

@@ -41,7 +41,8 @@ class Bulk:
         is_on_card = str(getattr(self.encoder, "device", "cpu")) != "cpu"
         if not (self.workspace.settings.ray and self.version) or is_on_card:
             return
-        batches = list(self._lacking(ids, routes))
+        # The largest first, by which the others are judged.
+        batches = sorted(self._lacking(ids, routes), key=lambda batch: -len(batch.ids))
         tried, rest = batches[:TRIED], batches[TRIED:]
         done, total, left = 0, _pictures(batches), _pictures(rest)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import time
 from dataclasses import dataclass, replace
+from urllib.parse import urlsplit
 
 from app.desk.errors import UsageProblem
 from app.home import engines
@@ -42,6 +45,8 @@ def move_index(workspace: Workspace, to: str) -> IndexCarried:
         UpdateRunning: somebody updates.
     """
     started, root = time.monotonic(), workspace.home.root
+    if engines.is_milvus(to) and not urlsplit(to).path.strip("/"):  # others may have homes there, too
+        to = f"{to.rstrip('/')}/home_{hashlib.sha256(workspace.home.identity.encode()).hexdigest()[:12]}"
     made = _engine_of(workspace, to)
     with workspace.releases.updater_lock("carrying the index"):
         _, live = live_release(workspace)
@@ -82,7 +87,7 @@ def _engine_of(workspace: Workspace, to: str) -> VectorEngine | None:
             phrase(
                 "{name} searches no index. There are `pgvector`, beside a catalog in PostgreSQL, the address of a "
                 "Milvus (http://host:19530), and `home`.",
-                name=repr(to[:40]),
+                name=repr(re.sub("//.*@", "//…@", to)[:40]),
             )
         )
     if not isinstance(workspace.catalog.place, str):

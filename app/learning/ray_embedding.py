@@ -34,6 +34,7 @@ from model_updates.version_files import MANIFEST, read_manifest
 logger = logging.getLogger(__name__)
 
 _AT_A_TIME = 16  # pictures that are read: a bucket answers late and not slowly
+_NO_PROGRESS_SECONDS = 600.0  # such as while others have all cores of the cluster
 _AT_ONCE = 1 << 14  # batches that Ray is told of at once: a million pictures
 
 Row = dict[str, Any]
@@ -164,8 +165,11 @@ class OnRay:
     ) -> None:
         import ray
         from ray.data import ActorPoolStrategy, DataContext, from_items
+        from ray.data.exceptions import ExecutionTimeoutError
 
-        DataContext.get_current().enable_progress_bars = False
+        context = DataContext.get_current()
+        context.enable_progress_bars = False
+        context.execution_no_progress_timeout_s = _NO_PROGRESS_SECONDS
         logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what goes wrong is raised, too
         settings = self.workspace.settings.model_copy(update={"home": self.workspace.home.root.resolve()})
         asked = [{"number": n, "route": one.route, "ids": list(one.ids)} for n, one in enumerate(batches)]
@@ -197,7 +201,7 @@ class OnRay:
                 if row["number"] in left:
                     keep(batch, row["rows"])
                     left.remove(row["number"])
-        except ray.exceptions.RayError as error:
+        except (ray.exceptions.RayError, ExecutionTimeoutError) as error:
             raise _failed(str(error)) from error
         if left:
             raise _failed(f"{len(left)} batches did not come")

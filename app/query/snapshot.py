@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from app.desk.errors import NoRelease, ReleaseDamaged
+from app.desk.errors import HomeDamaged, NoRelease, ReleaseDamaged
 from app.desk.health import SkippedCommit
 from app.desk.troubles import OWN_ERRORS
 from app.home.damage import is_passing
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import warm_up
+from index.errors import VectorsRefused, VectorsUnreachable
 from index.generation import Generation, Ids, Rows
 from ingest.errors import CatalogError
 from ingest.pair import BASE_LANGUAGE
@@ -44,6 +45,8 @@ logger = logging.getLogger(__name__)
 _TAG = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 
 _LOADING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
+# What keeps a release from being loaded and is no fault of its own.
+_NOTHING_WRONG = (CatalogError, NeedsLearning, MemoryError, VectorsUnreachable, VectorsRefused)
 _REFUSED_SECONDS = 600.0
 _UNSERVED = "A newer release cannot be served"
 
@@ -144,7 +147,13 @@ class Snapshot:
                 return replace(
                     cls._of(workspace, record, commit.number, is_warm=is_warm), skipped=commit.skipped
                 )
-            except (CatalogError, NeedsLearning, MemoryError):  # nothing is wrong with it
+            except (
+                CatalogError,
+                NeedsLearning,
+                MemoryError,
+                VectorsUnreachable,
+                VectorsRefused,
+            ):  # nothing is wrong with it
                 raise
             except Exception as error:  # whatever a release that came from elsewhere makes go wrong
                 is_known = isinstance(error, OWN_ERRORS)
@@ -258,6 +267,14 @@ class LiveSnapshot:
             hidden = _hidden(self._workspace, self.current.generation)
             self.current = replace(self.current, hidden=hidden)
 
+    def _has_moved(self) -> bool:
+        """Whether what answers is to be searched elsewhere; not while nobody can say."""
+        try:
+            return self._workspace.is_searched_elsewhere(self.current.generation)
+        except (CatalogError, HomeDamaged, VectorsUnreachable, VectorsRefused) as error:
+            logger.warning("where the index is searched cannot be asked: %s", error)
+            return False
+
     def refresh(self, *, anew: bool = False) -> bool:
         """Swaps to the newest release if there is one; keeps the old one, and says why, when it cannot be loaded.
 
@@ -265,6 +282,7 @@ class LiveSnapshot:
         """
         with suppress(*_LOADING_MAY_FAIL):  # it is said below
             self._workspace.releases.fetch_live()
+        has_moved = self._has_moved()
         with self._refreshing:
             try:
                 releases = self._workspace.releases
@@ -272,7 +290,7 @@ class LiveSnapshot:
                 if releases.has_gone_back(self.current.commit, self.current.release.id):
                     logger.warning("commit %d is none any more: the log was put back", self.current.commit)
                     anew = True
-                if self._workspace.is_searched_elsewhere(self.current.generation):
+                if has_moved:
                     logger.info("the index of %s was carried to another place", self.current.release.id)
                     anew = True
                 # What answers may be damaged on the disk meanwhile; it goes on answering from what is mapped, unless

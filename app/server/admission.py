@@ -56,7 +56,7 @@ def places_by_kind(search: Places) -> dict[str, Places]:
         "upload": Places(at_once=4, waiting=4),
         "change": Places(at_once=6, waiting=32),
         "page": Places(at_once=8, waiting=64),
-        "picture": Places(at_once=6, waiting=256),  # which may lie in a bucket that does not answer
+        "picture": Places(at_once=8, waiting=256),  # which may lie in a bucket that does not answer
         "read": Places(at_once=8, waiting=256),
         "health": Places(at_once=2, waiting=16),
     }
@@ -70,10 +70,10 @@ def kind_of(method: str, path: str, length: int) -> str:
         return "upload"
     if method == "POST" and path in _SEARCHES | _HEAVY:
         return "search" if path in _SEARCHES and length <= _HEAVY_BYTES else "heavy"
+    if method == "GET" and (path.startswith("/v1/images/") or path.endswith(_THUMBNAILS)):
+        return "picture"
     if needed_role(method, path) != "searcher":
         return "change"
-    if path.startswith("/v1/images/") or path.endswith(_THUMBNAILS):
-        return "picture"
     return "page" if path.startswith("/gradio_api/") else "read"
 
 

@@ -7,8 +7,9 @@ own, at most once a second, and nobody waits long for it: one that does not answ
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -25,7 +26,6 @@ class Readiness:
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="readiness")
         self._asking: asyncio.Future[CatalogError | None] | None = None
         self._answered = 0.0
 
@@ -37,7 +37,7 @@ class Readiness:
         """
         asking = self._asking
         if asking is None or (asking.done() and time.monotonic() - self._answered > _RECENT_SECONDS):
-            asking = self._asking = asyncio.get_running_loop().run_in_executor(self._thread, self._ask)
+            asking = self._asking = self._asked()
         await asyncio.wait([asking], timeout=_PATIENCE_SECONDS)
         if not asking.done():
             raise CatalogUnreachable(
@@ -45,6 +45,23 @@ class Readiness:
             )
         if (error := asking.result()) is not None:
             raise error.with_traceback(None)
+
+    def _asked(self) -> asyncio.Future[CatalogError | None]:
+        """Asks in a thread that no end of the process waits for."""
+        loop = asyncio.get_running_loop()
+        asking: asyncio.Future[CatalogError | None] = loop.create_future()
+
+        def ask() -> None:
+            answer = self._ask()
+            with suppress(RuntimeError):  # the server has ended
+                loop.call_soon_threadsafe(tell, answer)
+
+        def tell(answer: CatalogError | None) -> None:
+            if not asking.done():
+                asking.set_result(answer)
+
+        threading.Thread(target=ask, name="readiness", daemon=True).start()
+        return asking
 
     def _ask(self) -> CatalogError | None:
         try:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from app.desk.errors import AppError
 from app.desk.hits import Found, Relevance, SearchAnswer
 from app.desk.opinions import DEPTH, ShadowReport
+from app.desk.troubles import passes
 from app.feedback import shadow
 from app.feedback.asked import language_asked
 from app.home.workspace import Workspace
@@ -191,7 +192,11 @@ class Shadowing:
             logger.warning("cannot see which release is in the shadow: %s", error)
             return
         held = self._candidate
-        has_moved = held is not None and self._workspace.is_searched_elsewhere(held.snapshot.generation)
+        try:
+            has_moved = held is not None and self._workspace.is_searched_elsewhere(held.snapshot.generation)
+        except _OWN as error:
+            logger.warning("where the index is searched cannot be asked: %s", error)
+            has_moved = False
         if (held.record.id if held else None) == (wanted.id if wanted else None) and not has_moved:
             return
         self._let_go()
@@ -204,6 +209,9 @@ class Shadowing:
             finder = Finder(self._workspace, patient=False)
             finder.prepare(snapshot)
         except Exception as error:  # noqa: BLE001 - the same: a release that cannot be loaded leaves the shadow
+            if isinstance(error, _OWN) and passes(error):  # it is tried again
+                logger.warning("release %s cannot be asked in the shadow yet: %s", wanted.release, error)
+                return
             logger.warning("release %s cannot be asked in the shadow: %s", wanted.release, error)
             self._give_up(wanted, f"it could not be loaded: {error}"[:500])
             return

@@ -141,8 +141,8 @@ def test_what_would_find_too_little_is_not_searched_and_not_made_again(
 
 
 def test_a_gallery_of_pictures_that_are_alike_is_kept(engine: VectorEngine) -> None:
-    alike = FaissVectors(faiss_index.build(np.repeat(ROWS[:4], 60, axis=0)))
-    engine.make(DIGEST, alike, "Flat", lambda: ROWS[:4])
+    alike = FaissVectors(faiss_index.build(np.repeat(ROWS[:30], 8, axis=0)))
+    engine.make(DIGEST, alike, "Flat", lambda: ROWS[:30])
     assert engine.known()[DIGEST].kept == 1.0
 
 

@@ -64,7 +64,12 @@ def test_a_bucket_that_is_missing_or_does_not_answer_is_said(
 @pytest.mark.parametrize(
     ("address", "given", "names"),
     [
-        ("s3://no-role", {}, "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"),
+        # What would tell of a role does not answer.
+        (
+            "s3://no-role",
+            {"AWS_METADATA_ENDPOINT": "http://127.0.0.1:1"},
+            "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY",
+        ),
         ("s3://half", {"AWS_ACCESS_KEY_ID": "a"}, "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"),
         ("az://account/container", {}, "AZURE_STORAGE_ACCOUNT_NAME, AZURE_STORAGE_ACCOUNT_KEY"),
     ],

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from app.commands.cli import app
 from app.desk.errors import UsageProblem
 from app.desk.hits import SearchRequest
+from app.home import engines
 from app.home.catalog_move import move_catalog
 from app.home.folder import Home
 from app.home.settings import load_settings
@@ -20,8 +21,9 @@ from app.home.workspace import Workspace
 from app.learning import adding, going_live, pruning
 from app.learning.index_move import move_index
 from app.local.at_home import AtHome
+from app.query.snapshot import Snapshot
 from index import elsewhere, faiss_index, milvus, vector_tables
-from index.errors import VectorsRefused
+from index.errors import VectorsRefused, VectorsUnreachable
 from index.faiss_index import FaissVectors
 from index.generation import Generation
 from ingest.intake import IntakeOptions
@@ -155,7 +157,8 @@ def test_an_index_is_not_carried_where_nothing_can_search_it(
 def test_the_command_says_what_was_carried(home: Home, to: str) -> None:
     said = CliRunner().invoke(app, ["home", "move", "--index", to, "--home", str(home.root)])
     assert said.exit_code == 0, said.output
-    assert f"{'The database' if to == 'pgvector' else 'Milvus'} searches the index of " in said.output
+    who = "The database" if to == "pgvector" else f"Milvus ({to})"
+    assert f"{who} searches the index of " in " ".join(said.output.split())
     back = CliRunner().invoke(app, ["home", "move", "--index", "home", "--home", str(home.root)])
     assert back.exit_code == 0, back.output
     assert "Each machine searches the index by itself now" in " ".join(back.output.split())
@@ -220,3 +223,23 @@ def test_a_server_leaves_the_tables_of_a_database_that_was_left(home: Home, tmp_
         assert soon(lambda: engine_of(live().generation) is not FaissVectors)
         move_catalog(home, "sqlite")
         assert soon(lambda: engine_of(live().generation) is FaissVectors)
+
+
+@pytest.mark.milvus
+def test_a_milvus_that_is_away_is_no_damage_of_the_releases(home: Home) -> None:
+    engines.write(home.root, engines.Engines(index="http://127.0.0.1:1/pictures"))
+    with Workspace.open(load_settings(home=home.root), read_only=True) as workspace:
+        with pytest.raises(VectorsUnreachable, match="cannot be reached"):
+            Snapshot.load(workspace)
+        assert workspace.releases.standing().skipped == ()
+    with opened(home) as workspace:  # who learns reads the files
+        assert len(workspace.open_generation(going_live.live_release(workspace)[1].generation)) > 0
+
+
+@pytest.mark.parametrize(
+    "address", ["http://ada:secret@host:19530", "http://host/my-museum", "http://", "http://host/a/b"]
+)
+def test_an_address_with_a_password_or_a_name_that_cannot_be_is_refused(home: Home, address: str) -> None:
+    assert not engines.is_milvus(address)
+    with opened(home) as workspace, pytest.raises(UsageProblem, match="searches no index"):
+        move_index(workspace, address)
