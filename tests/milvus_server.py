@@ -1,4 +1,4 @@
-"""A Milvus that tests start by themselves, from a package; each process that asks has its own, which ends with it."""
+"""A Milvus that tests start by themselves, from a package; processes of a run share it, and who began it ends it."""
 
 from __future__ import annotations
 
@@ -11,29 +11,38 @@ import socket
 import tempfile
 import uuid
 import warnings
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-TRIES, MILLISECONDS = 4, 45_000
+# Of the run. A second Milvus beside one does not start.
+_FOLDER = Path(tempfile.gettempdir()) / f"perennial-milvus-{os.getuid()}"
 
 
 @cache
 def _server() -> str:
-    turn = Path(tempfile.gettempdir()) / f"perennial-milvus-{os.getuid()}.lock"
-    # One at a time: each looks for free ports, and two that did so together would take the same.
-    with turn.open("w") as held:
+    _FOLDER.mkdir(exist_ok=True)
+    with (_FOLDER / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
-        for _ in range(TRIES - 1):
-            with suppress(TimeoutError):  # something else took one of its ports meanwhile
-                return _started()
-        return _started()
+        known = _FOLDER / "port"
+        port = int(known.read_text()) if known.exists() else 0
+        if not port or not _answers(port):
+            port = _started()
+            known.write_text(str(port))
+    return f"http://127.0.0.1:{port}"
 
 
-def _started() -> str:
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def _started() -> int:
     from milvus import MilvusServer
 
-    server, folder = MilvusServer(wait_for_started=False), tempfile.mkdtemp(prefix="perennial-milvus-")
+    server, folder = MilvusServer(), tempfile.mkdtemp(dir=_FOLDER)
     server.set_base_dir(folder)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -44,12 +53,7 @@ def _started() -> str:
         warnings.simplefilter("ignore", ResourceWarning)  # it leaves the sockets open that it looks with
         server.start()
         gc.collect()
-    try:
-        server.wait_started(MILLISECONDS)
-    except TimeoutError:
-        server.stop()
-        raise
-    return f"http://127.0.0.1:{server.listen_port}"
+    return int(server.listen_port)
 
 
 def place() -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from index.vector_index import VectorEngine
+from tests import milvus_server
 
 PGVECTOR = pytest.param("pgvector", marks=pytest.mark.postgres)
 MILVUS = pytest.param("milvus", marks=pytest.mark.milvus)
@@ -17,9 +18,8 @@ MILVUS = pytest.param("milvus", marks=pytest.mark.milvus)
 def engine_for(name: str, place: str) -> Iterator[VectorEngine]:
     if name == "milvus":
         from index.milvus import MilvusCollections
-        from tests.milvus_server import place as somewhere
 
-        yield MilvusCollections(somewhere())
+        yield MilvusCollections(milvus_server.place())
         return
     from index.vector_tables import VectorTables
     from ingest.postgres_connection import connect

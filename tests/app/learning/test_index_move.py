@@ -27,6 +27,7 @@ from index.errors import VectorsRefused, VectorsUnreachable
 from index.faiss_index import FaissVectors
 from index.generation import Generation
 from ingest.intake import IntakeOptions
+from tests import milvus_server
 from tests.app.server.served import search, served
 from tests.app.small_home import copy_of, sample_chunk, small_home
 from tests.index.engines import MILVUS, PGVECTOR
@@ -49,9 +50,7 @@ def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
 def to(request: pytest.FixtureRequest, home: Home, tmp_path: Path) -> str:
     """What is to search the home's index; for pgvector its catalog lies in PostgreSQL."""
     if request.param == "milvus":
-        from tests.milvus_server import place
-
-        return place()
+        return milvus_server.place()
     from tests.postgres_server import schema_for
 
     move_catalog(home, schema_for(tmp_path))
