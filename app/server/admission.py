@@ -56,7 +56,7 @@ def places_by_kind(search: Places) -> dict[str, Places]:
         "upload": Places(at_once=4, waiting=4),
         "change": Places(at_once=6, waiting=32),
         "page": Places(at_once=8, waiting=64),
-        "picture": Places(at_once=8, waiting=256),  # which may lie in a bucket that does not answer
+        "picture": Places(at_once=6, waiting=256),  # which may lie in a bucket that does not answer
         "read": Places(at_once=8, waiting=256),
         "health": Places(at_once=2, waiting=16),
     }
