@@ -139,6 +139,7 @@ def test_what_is_kept_of_pruned_releases_goes_with_them(home: Home, to: str) -> 
         assert {*engine.known()} == kept
 
 
+@pytest.mark.sqlite
 def test_an_index_is_not_carried_where_nothing_can_search_it(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
