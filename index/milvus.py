@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from index.errors import IndexMoved, VectorsRefused, VectorsUnreachable
-from index.vector_index import FEW, FIRST, KEPT, VectorIndex, padded, require_all, tuned
+from index.vector_index import FEW, FIRST, KEPT, VectorIndex, allowed_first, padded, require_all, tuned
 from index.vectors import nearest_rows
 from ingest.circuit import Circuit
 from ingest.sentence import phrase
@@ -78,13 +78,7 @@ class MilvusVectors:
         if len(outside) <= FEW:
             return self._found(queries, k, f"row not in {outside.tolist()}", len(outside))
         deep = min(MOST_FOUND, max(FILTERED, 2 * k * len(allowed) // len(inside)))
-        scores, rows = self._found(queries, deep)
-        order = np.argsort(~((rows >= 0) & allowed[rows]), axis=1, kind="stable")[:, :k]
-        scores, rows = np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
-        short = ~((rows >= 0) & allowed[rows]).all(axis=1)
-        if scores.shape[1] < k:  # more than Milvus finds at once
-            scores = np.pad(scores, ((0, 0), (0, k - scores.shape[1])), constant_values=-np.inf)
-            rows = np.pad(rows, ((0, 0), (0, k - rows.shape[1])), constant_values=-1)
+        scores, rows, short = allowed_first(*self._found(queries, deep), allowed, k)
         if short.any():
             found = self._found(queries[short], k, f"row in {inside.tolist()}", MOST_FOUND)
             scores[short], rows[short] = found

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from index.errors import IndexMoved
-from index.vector_index import FEW, padded, require_all
+from index.vector_index import FEW, allowed_first, padded, require_all
 from index.vectors import ROWS_PER_BLOCK
 
 Rows = NDArray[np.float32]
@@ -59,10 +59,10 @@ class PgVectors:
         deep = k if allowed is None else max(k, FILTERED)
         with self.engine.connect() as connection:
             scores, rows = self.by_graph(connection, queries, deep, self.width)
-        if allowed is not None:
-            order = np.argsort(~((rows >= 0) & allowed[rows]), axis=1, kind="stable")[:, :k]
-            scores, rows = np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
-        short = (rows < 0).any(axis=1) if allowed is None else ~((rows >= 0) & allowed[rows]).all(axis=1)
+        if allowed is None:
+            short = (rows < 0).any(axis=1)
+        else:
+            scores, rows, short = allowed_first(scores, rows, allowed, k)
         if short.any():
             scores[short], rows[short] = self._compared(queries[short], k, allowed)
         return scores, rows

@@ -131,6 +131,21 @@ def padded(
     return scores, places
 
 
+def allowed_first(
+    scores: NDArray[np.float32], rows: NDArray[np.int64], allowed: NDArray[np.bool_], k: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_]]:
+    """Returns the first k that are allowed of what was found without a filter, (q, k), and which queries have fewer.
+
+    What those have instead is to be replaced.
+    """
+    order = np.argsort(~((rows >= 0) & allowed[rows]), axis=1, kind="stable")[:, :k]
+    scores, rows = np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
+    lacking = k - rows.shape[1]
+    scores = np.pad(scores, ((0, 0), (0, lacking)), constant_values=-np.inf)
+    rows = np.pad(rows, ((0, 0), (0, lacking)), constant_values=-1)
+    return scores, rows, np.asarray((~((rows >= 0) & allowed[rows])).any(axis=1))
+
+
 def require_all(name: str, found: int, rows: NDArray[np.int64]) -> None:
     """Refuses an answer that lacks rows.
 
