@@ -204,7 +204,7 @@ class World:
         record = going_live.live_release(workspace)[1]
         lesson = plan(workspace, request, record)
         scratch = Path(tempfile.mkdtemp(dir=workspace.home.staging))
-        candidate, _ = learn(workspace, lesson, scratch=scratch, progress=say_nothing)
+        candidate = learn(workspace, lesson, scratch=scratch, progress=say_nothing).encoder
         told = Taught(lesson.chunk, lesson.taught, lesson.taught_languages, tuple(lesson.languages_after))
         report, _ = judge_taught(
             workspace,

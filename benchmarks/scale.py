@@ -21,6 +21,7 @@ from pathlib import Path
 
 import scale_embedding
 import scale_engines
+import scale_training
 from speed import machine
 from speed_timing import ROOT, timed
 
@@ -38,7 +39,7 @@ INTRODUCTION = """# More than one machine, measured
 Written by `make scale-test`; do not edit. A catalog in a file (SQLite) and in a database (PostgreSQL on the same
 machine, over a socket), with one caption a picture. Times in milliseconds, the middle of {turns}, each with the slope
 at which it grows from the last size but one to the last (0: not at all, 1: with the pictures). Last, engines that
-hold vectors, and embedding by several processes.
+hold vectors, and embedding and training by several processes.
 """
 TURNS, AT_ONCE, PAGE = 9, 10_000, 24
 _WORDS = [
@@ -132,6 +133,7 @@ def main() -> int:
     lines += scale_engines.lines(scale_engines.measure(f"{machine(1)}, {today}"))
     with tempfile.TemporaryDirectory() as folder:
         lines += scale_embedding.lines(Path(folder) / "home")
+        lines += scale_training.lines(Path(folder) / "training" / "home")
     lines += ["", f"{machine(1)}, {today}."]
     REPORT.write_text(INTRODUCTION.format(turns=TURNS) + "\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))

@@ -18,7 +18,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -127,6 +127,8 @@ class Settings(BaseSettings):
     # Where pictures are embedded when that takes more than a minute here: the address of a Ray cluster, such as
     # 10.0.0.5:6379, of which this machine is a node; `local` for a Ray that is started for it; empty for this process.
     ray: str = ""
+    # In how many processes of that cluster an update trains that would take more than a minute here; 1 for this one.
+    training_workers: int = Field(default=1, ge=1, le=64)
     poll_seconds: float = Field(default=1.0, gt=0)  # How often servers and `follow` look for something new.
     gate: Policy = Policy()  # The gate's policy.
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"  # Of the log.
@@ -168,6 +170,13 @@ class Settings(BaseSettings):
                 f"Ray is not installed here: pip install '{DISTRIBUTION}[ray]', or leave it empty."
             )
         return address
+
+    @field_validator("training_workers")
+    @classmethod
+    def _on_a_cluster(cls, count: int, info: ValidationInfo) -> int:
+        if count > 1 and info.data.get("ray") == "":
+            raise ValueError("More than one train on a Ray cluster alone: name one by the setting ray, too.")
+        return count
 
     @field_validator("log_level", mode="before")
     @classmethod

@@ -122,7 +122,7 @@ def examine(workspace: Workspace, lesson: Lesson, progress: Tell) -> tuple[Cross
         apart = {pair.image_id for pair in fold.examined}
         return trained(
             workspace, own, apart=apart, progress=lambda step: tell(folds.index(fold) + step.done)
-        )[0]
+        ).encoder
 
     for number, (copy, asked) in enumerate(zip(lesson.strategy.copies(folds, train), slices, strict=True)):
         before = side_of(workspace, live, record.manifest.languages, asked, generation)

@@ -28,13 +28,13 @@ class Made:
     environment: Mapping[str, str] = field(default_factory=dict)  # see `environment`
 
 
-def made_of(lesson: Lesson, device: str) -> Made:
-    """Returns what a lesson is made of, trained in this process on a device."""
+def made_of(lesson: Lesson, device: str, processes: int) -> Made:
+    """Returns what a lesson is made of, trained on a device, by so many processes like this one."""
     return Made(
         digest((*lesson.train, *lesson.validation)),
         dict(lesson.beside),
         tuple(sorted(lesson.known_domains)),
-        environment(device),
+        environment(device, processes),
     )
 
 
@@ -46,12 +46,13 @@ def digest(pairs: Sequence[TrainingPair]) -> str:
     return found.hexdigest()
 
 
-def environment(device: str) -> dict[str, str]:
+def environment(device: str, processes: int) -> dict[str, str]:
     """Returns what computes here, as far as it may change the last bits of a result: machine, threads, libraries."""
     return {
         "processor": _processor(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
         "threads": str(torch.get_num_threads()),
+        "processes": str(processes),
         "device": device,
         "python": platform.python_version(),
         **(

@@ -16,13 +16,12 @@ from app.learning.lessons import Lesson
 from app.learning.made import made_of
 from app.learning.outcomes import Tell, UpdateOutcome
 from app.learning.quality import summaries
-from app.learning.training import device_for, training_json
+from app.learning.training import Trained, device_for, training_json
 from ingest.sentence import joined, phrase
 from model_updates.encoder import Encoder
 from model_updates.gate.report import GateReport
 from model_updates.measurement import Results
 from model_updates.strategy import State
-from model_updates.trainer import TrainingReport
 from model_updates.versions import write_version
 
 SPARE_BYTES = 256 << 20
@@ -68,9 +67,7 @@ def publish_version(
         shutil.rmtree(staged, ignore_errors=True)
 
 
-def publish_candidate(
-    workspace: Workspace, lesson: Lesson, candidate: Encoder, training: TrainingReport, record: ReleaseRecord
-) -> str:
+def publish_candidate(workspace: Workspace, lesson: Lesson, trained: Trained, record: ReleaseRecord) -> str:
     """Writes what an update has trained as a version of its own, whatever becomes of it, and returns its id."""
     facts = version_facts(
         workspace, strategy=lesson.strategy.name, languages=lesson.languages_after, parent=record.version
@@ -79,11 +76,11 @@ def publish_candidate(
         "options": lesson.options,
         "seed": lesson.seed,
         "chunk": lesson.chunk,
-        "training": training_json(training),
-        "made": asdict(made_of(lesson, device_for(workspace.settings.device))),
+        "training": training_json(trained.report),
+        "made": asdict(made_of(lesson, device_for(workspace.settings.device), trained.processes)),
     }
     state = replace(lesson.strategy.carried(), update=lesson.number)
-    return publish_version(workspace, candidate, facts, {lesson.strategy.name: state}, record.version)
+    return publish_version(workspace, trained.encoder, facts, {lesson.strategy.name: state}, record.version)
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,8 @@ class Parcel:
         os.environ["OMP_NUM_THREADS"] = str(self.threads)
         with TemporaryDirectory(prefix="perennial-encoder-") as place:
             version, graphs = Path(place) / "version", Path(place) / "graphs"
-            _write(version, self.files)
-            _write(graphs, self.graphs or {})
+            write_files(version, self.files)
+            write_files(graphs, self.graphs or {})
             encoder = read_encoder(version, None if self.graphs is None else graphs)
             given = embedded(encoder, self.route, self.pictures)
             for route in self.routes:  # a graph is read when it is first asked for
@@ -213,12 +213,12 @@ class OnRay:
         graphs = None
         if isinstance(encoder, PortableEncoder):
             place = graphs_of(folder, workspace.home.graphs / self.version).place
-            graphs = None if place is None else _files(place)
+            graphs = None if place is None else files_of(place)
         made_by = encoder.trunk_fingerprint(sample.route)
         rows, _ = workspace.features.get(made_by, IMAGE, sample.ids, encoder.trunk_dim)
         pictures = [workspace.blobs.original(image_id) for image_id in sample.ids]
         return Parcel(
-            _files(folder), graphs, threads_of(encoder), sorted(routes), sample.route, pictures, rows
+            files_of(folder), graphs, threads_of(encoder), sorted(routes), sample.route, pictures, rows
         )
 
 
@@ -232,13 +232,14 @@ def _failed(why: str) -> ClusterUnusable:
     )
 
 
-def _files(folder: Path) -> Files:
+def files_of(folder: Path) -> Files:
     """Returns the files of a published folder, without what strategies carry."""
     names = [MANIFEST, *(one for one in read_manifest(folder)["files"] if not one.startswith("state-"))]
     return {name: (folder / name).read_bytes() for name in names}
 
 
-def _write(folder: Path, files: Files) -> None:
+def write_files(folder: Path, files: Files) -> None:
+    """Writes files, each by its name, into a new folder."""
     folder.mkdir()
     for name, data in files.items():
         (folder / name).write_bytes(data)

@@ -56,7 +56,7 @@ def replay(workspace: Workspace, release: str, progress: Tell) -> Replayed:
         tempfile.TemporaryDirectory(prefix="replay-", dir=workspace.home.staging) as staged,
     ):
         found = _trained_again(workspace, lesson, Path(staged), progress)
-        now = environment(device_for(workspace.settings.device))
+        now = environment(device_for(workspace.settings.device), processes=1)
         differing = tuple(_differing(folder, said, Path(staged), found))
     then = made.environment
     return Replayed(
@@ -122,12 +122,13 @@ def _gone(record: ReleaseRecord, why: str) -> UsageProblem:
 def _trained_again(workspace: Workspace, lesson: Lesson, folder: Path, progress: Tell) -> dict[str, Any]:
     """Trains a lesson and writes it as a version without graphs; returns its manifest."""
     progress(Stage("train", f"training chunk {lesson.chunk} again"))
-    candidate, _ = trained(
+    candidate = trained(
         workspace,
         lesson,
+        processes=1,
         cache=Overlay(workspace.features),
         progress=lambda step: progress(Stage("train", f"epoch {step.epoch} of {step.epochs}", step.done)),
-    )
+    ).encoder
     states = {lesson.strategy.name: replace(lesson.strategy.carried(), update=lesson.number)}
     return write_version(
         folder, candidate, {}, states, parent=workspace.releases.version_folder(lesson.parent.version)

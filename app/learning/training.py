@@ -1,9 +1,13 @@
 """Training a candidate on a lesson, with everything a strategy may ask for."""
 
+import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple, Protocol
 
 from app.desk.jobs import Stage, counted
 from app.home.store import ReleaseRecord
@@ -18,15 +22,30 @@ from model_updates.features import FeatureCache
 from model_updates.pair_sets import UpdateData
 from model_updates.pairs import TrainingPair
 from model_updates.progress import TrainingProgress
-from model_updates.strategy import UpdateContext
+from model_updates.strategy import Strategy, UpdateContext
 from model_updates.trainer import TrainingReport, run_update
 
 CHECKPOINTS = "checkpoints"
+WORTH_SECONDS = 60.0  # of training: a cluster takes some twenty to begin
 
 
-def learn(
-    workspace: Workspace, lesson: Lesson, *, scratch: Path, progress: Tell
-) -> tuple[Encoder, TrainingReport]:
+class Trained(NamedTuple):
+    """What came of a lesson."""
+
+    encoder: Encoder  # on the CPU
+    report: TrainingReport
+    processes: int = 1  # that trained it together
+
+
+class Gather(Protocol):
+    """Gathers the data of a lesson, for the strategy that it is for."""
+
+    def __call__(self, context: UpdateContext, strategy: Strategy = ...) -> UpdateData:
+        """See `model_updates.batches.gather`."""
+        ...
+
+
+def learn(workspace: Workspace, lesson: Lesson, *, scratch: Path, progress: Tell) -> Trained:
     """Trains a copy of the live encoder on a lesson; checkpoints in `scratch` make an interrupted one go on."""
     said = phrase(
         "{count} pairs to learn from, {validation} to validate",
@@ -52,14 +71,58 @@ def trained(
     checkpoints: Path | None = None,
     gathered: Callable[[int, int], None] | None = None,
     progress: Callable[[TrainingProgress], None] | None = None,
-) -> tuple[Encoder, TrainingReport]:
+    processes: int | None = None,
+) -> Trained:
     """Trains a copy of a lesson's parent; `gathered` is told (pictures embedded, pictures to embed).
 
     No caption of the pictures `apart`, by id, is among what it trains beside. Features are kept in the home's cache, or
-    in the one that is given.
+    in the one that is given. What would take more than a minute is trained by so many `processes` of the Ray cluster,
+    as many as the settings say where none are given.
+
+    Raises:
+        ClusterUnusable: the cluster does not answer, has too few cores, or fails. The checkpoints are kept.
     """
     live = workspace.open_encoder(lesson.parent.version)
     candidate = live.copy().to(device_for(workspace.settings.device))
+    context = _context(workspace, lesson, candidate, apart)
+
+    def data(context: UpdateContext, strategy: Strategy = lesson.strategy) -> UpdateData:
+        return gather(
+            lesson.train,
+            lesson.validation,
+            strategy=strategy,
+            context=context,
+            load_image=workspace.load_image,
+            cache=cache or workspace.features,
+            progress=gathered,
+        )
+
+    began, together, count = time.monotonic(), None, 1
+    with ExitStack() as stack:
+        if _is_worth_a_cluster(workspace, lesson, context, data, processes):
+            from app.learning.ray_training import train_on_ray
+
+            count = workspace.settings.training_workers
+            checkpoints = checkpoints or Path(stack.enter_context(TemporaryDirectory(prefix="perennial-")))
+            given = data(context, lesson.again(workspace))
+            together = train_on_ray(
+                workspace, lesson, given, apart=apart, checkpoints=checkpoints, progress=progress or _untold
+            )
+        report = run_update(lesson.strategy, context, data, checkpoints=checkpoints, progress=progress)
+    candidate.spares_second = live.spares_second  # learned as a whole, it is measured as it will be searched
+    if together is not None:
+        report = replace(
+            report,
+            seconds=time.monotonic() - began,
+            image_forwards=report.image_forwards + together.image_forwards,
+            notes=(*report.notes, *together.notes(count)),
+        )
+    return Trained(candidate.to("cpu"), report, count)
+
+
+def _context(
+    workspace: Workspace, lesson: Lesson, candidate: Encoder, apart: Collection[str]
+) -> UpdateContext:
     context = update_context(
         workspace,
         lesson.parent,
@@ -70,22 +133,38 @@ def trained(
         seed=lesson.seed,
         number=lesson.number,
     )
-    context = beside_others(context, apart)
+    return beside_others(context, apart)
 
-    def data(context: UpdateContext) -> UpdateData:
-        return gather(
-            lesson.train,
-            lesson.validation,
-            strategy=lesson.strategy,
-            context=context,
-            load_image=workspace.load_image,
-            cache=cache or workspace.features,
-            progress=gathered,
-        )
 
-    report = run_update(lesson.strategy, context, data, checkpoints=checkpoints, progress=progress)
-    candidate.spares_second = live.spares_second  # learned as a whole, it is measured as it will be searched
-    return candidate.to("cpu"), report
+class _LongEnough(Exception):
+    """Ends a trial, once it is known how long the whole would take."""
+
+
+def _is_worth_a_cluster(
+    workspace: Workspace, lesson: Lesson, context: UpdateContext, data: Gather, processes: int | None
+) -> bool:
+    """Tries a lesson on copies for a second or two, where a cluster may train it, to see how long it would take here.
+
+    What is on a card stays there, and what is solved at once is solved here.
+    """
+    wanted = workspace.settings.training_workers if processes is None else processes
+    is_on_card = str(context.encoder.device) != "cpu"
+    if wanted < 2 or not workspace.settings.ray or is_on_card or lesson.strategy.foreseen(context).epochs < 2:
+        return False
+    left: list[float] = []
+
+    def see(step: TrainingProgress) -> None:
+        left.append(step.seconds_left)
+        raise _LongEnough
+
+    trial, strategy = replace(context, encoder=context.encoder.copy()), lesson.again(workspace)
+    with suppress(_LongEnough):
+        run_update(strategy, trial, partial(data, strategy=strategy), progress=see)
+    return bool(left) and left[0] > WORTH_SECONDS
+
+
+def _untold(step: TrainingProgress) -> None:
+    """Takes what nobody asked to be told."""
 
 
 def update_context(

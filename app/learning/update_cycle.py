@@ -147,10 +147,12 @@ def _teach(
     )
     progress(Stage("plan", phrase("looking at what the chunk brings and what is known of it")))
     lesson = lessons.plan(workspace, request, record)
-    candidate, training = learn(workspace, lesson, scratch=scratch, progress=progress)
-    version = publishing.publish_candidate(workspace, lesson, candidate, training, record)
-    outcome = UpdateOutcome(version=version, strategy=lesson.strategy.name, training=training_json(training))
-    return _Taught(lesson, candidate, outcome, candidate.image_forwards)
+    trained = learn(workspace, lesson, scratch=scratch, progress=progress)
+    version = publishing.publish_candidate(workspace, lesson, trained, record)
+    outcome = UpdateOutcome(
+        version=version, strategy=lesson.strategy.name, training=training_json(trained.report)
+    )
+    return _Taught(lesson, trained.encoder, outcome, trained.encoder.image_forwards)
 
 
 def _judge_and_release(

@@ -24,6 +24,7 @@ from ingest.intake import IntakeOptions
 from ingest.pair import image_id_of
 from model_updates.features import IMAGE, NoCache, trunk_features
 from model_updates.search_encoder import IMAGE_BATCH, Rows, SearchEncoder
+from tests.app.learning.ray_nodes import NODE, one_thread, processes, two_nodes
 from tests.app.small_home import copy_of, new_home, sample_chunk
 
 pytestmark = [pytest.mark.ray, pytest.mark.filterwarnings("ignore")]  # Ray's own
@@ -34,18 +35,8 @@ Progress = Callable[[int, int], None]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two nodes of one core; this process belongs to the first."""
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'perennial-search[ray]'")
-    from ray.cluster_utils import Cluster
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("TMPDIR", "/tmp")  # the paths of sockets have to be short
-        nodes = {"num_cpus": 1, "object_store_memory": 100 << 20}
-        made = Cluster(initialize_head=True, head_node_args=nodes)
-        made.add_node(**nodes)
+    with two_nodes() as made:
         yield made
-        made.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +96,10 @@ def filled(workspace: Workspace, midway: Callable[[], object] = lambda: None, ki
     assert np.array_equal(rows, trunk_features(encoder, ids, workspace.load_image, NoCache()))
 
 
-@pytest.fixture
-def one_thread() -> Iterator[None]:
-    """More would not fit into a node."""
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+@pytest.fixture(name="one_thread")
+def computing_with_one_thread() -> Iterator[None]:
+    with one_thread():
+        yield
 
 
 @pytest.mark.usefixtures("one_thread")
@@ -125,16 +112,7 @@ def test_a_cluster_gives_the_same_to_the_bit_and_each_once(
 
 
 def actors() -> list[psutil.Process]:
-    return [
-        one for one in psutil.Process().children(recursive=True) if "Map(EmbedPictures)" in _command_of(one)
-    ]
-
-
-def _command_of(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:  # it has ended meanwhile
-        return ""
+    return processes("Map(EmbedPictures)")
 
 
 def test_nothing_is_lost_and_nothing_comes_twice_when_an_actor_is_killed(workspace: Workspace) -> None:
@@ -165,7 +143,7 @@ def test_nothing_is_lost_and_nothing_comes_twice_when_a_machine_dies(
     try:
         filled(workspace, die)
     finally:
-        cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
+        cluster.add_node(**NODE)
     assert died == [True], "the machine that died had an actor"
 
 

@@ -1,0 +1,363 @@
+"""Training on a Ray cluster: Ray Train has several processes run one update, each a share of every batch.
+
+One process on the machine of the job, which alone need have the home, answers what they ask for: pictures, pairs of
+other chunks, the last checkpoint. They are given everything else. After each epoch it is sent a checkpoint. Where a
+process or a machine dies, all begin again from there. What comes back in the end is the last checkpoint: the update
+goes on from it on the machine of the job, which ends it as if it had been interrupted there.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from app.desk.errors import ClusterUnusable
+from app.desk.troubles import explain
+from app.home.cluster import joined, last_line, room
+from app.home.settings import Settings
+from app.home.store import ReleaseRecord
+from app.home.workspace import Workspace
+from app.learning.lessons import Lesson
+from app.learning.pairs import earlier_pairs, known_pairs, reference_pairs
+from app.learning.ray_embedding import Files, files_of, write_files
+from ingest.blobs import decoded
+from ingest.errors import UnknownImage
+from ingest.sentence import phrase
+from model_updates.checkpoint import FILE
+from model_updates.data_parallel import DataParallelEncoder
+from model_updates.pair_sets import PairSet, PictureRows, UpdateData
+from model_updates.pairs import TrainingPair
+from model_updates.progress import TrainingProgress
+from model_updates.strategy import Epochs, Strategy, UpdateContext
+from model_updates.trainer import run_update
+from model_updates.versions import load_version
+
+logger = logging.getLogger(__name__)
+
+_TRIES_AGAIN = 3  # after a process died
+_LOOKS_SECONDS = 0.5  # between two looks at how far they are
+_HUNG_SECONDS = 600  # that a process waits for the others
+
+
+@dataclass(frozen=True)
+class TrainingParcel:
+    """What each process that trains is given: a lesson, and what is frozen about it."""
+
+    previous: Files  # of the version that is taught
+    anchor: Files  # of the version that its line started from
+    strategy: Strategy  # before it teaches
+    pairs: Sequence[TrainingPair]
+    learned_languages: frozenset[str]
+    learned_domains: frozenset[str]
+    seed: int
+    number: int  # of the update in its line
+    data: UpdateData
+    threads: int  # that each computes with
+
+
+class JobHome:
+    """What the processes that train ask for; it runs on the machine of the job."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        parent: ReleaseRecord,
+        own: Collection[TrainingPair],
+        apart: Collection[str],
+        checkpoints: Path,
+    ) -> None:
+        self._workspace = Workspace.open(settings, read_only=True)
+        self._parent = parent
+        self._own = set(own)  # pairs of the lesson
+        self._apart = frozenset(apart)  # pictures of which no caption is known
+        self._checkpoints = checkpoints
+        self._told: TrainingProgress | None = None
+
+    def picture(self, image_id: str) -> bytes:
+        """Returns the file of a picture."""
+        return self._workspace.blobs.original(image_id)
+
+    def earlier(self) -> Sequence[TrainingPair]:
+        """See `UpdateContext.open_earlier`."""
+        return earlier_pairs(self._workspace, self._parent)
+
+    def known(self) -> Sequence[TrainingPair]:
+        """See `UpdateContext.open_known`."""
+        pairs = known_pairs(self._workspace, self._parent, self._own)
+        return [pair for pair in pairs if pair.image_id not in self._apart]
+
+    def reference(self, chunk: str) -> Sequence[TrainingPair]:
+        """See `UpdateContext.open_reference`."""
+        return reference_pairs(self._workspace, chunk)
+
+    def checkpoint(self) -> bytes | None:
+        """Returns the last checkpoint; None before the first."""
+        file = self._checkpoints / FILE
+        return file.read_bytes() if file.exists() else None
+
+    def keep(self, checkpoint: bytes) -> None:
+        """Puts a checkpoint into the place of the one before."""
+        self._checkpoints.mkdir(parents=True, exist_ok=True)
+        temporary = self._checkpoints / f".{FILE}.sent"
+        temporary.write_bytes(checkpoint)
+        temporary.replace(self._checkpoints / FILE)
+
+    def tell(self, progress: TrainingProgress) -> None:
+        """Is told how far they are."""
+        self._told = progress
+
+    def told(self) -> TrainingProgress | None:
+        """Returns what it was last told."""
+        return self._told
+
+
+@dataclass(frozen=True)
+class Together:
+    """What became of an update that several processes trained."""
+
+    wrong: str = (
+        ""  # what one of them met that was foreseen; the checkpoints reach as far as the epoch before
+    )
+    image_forwards: int = 0  # pictures that the image tower embedded, whoever did
+    shared: int = 0  # rows that were shared out; none where a strategy looks at whole batches alone
+
+    def notes(self, count: int) -> tuple[str, ...]:
+        """Returns sentences for the report of an update that so many processes trained."""
+        if self.wrong:
+            return (f"{count} processes began it on a Ray cluster, and this one ended it: {self.wrong}",)
+        return (
+            f"Trained by {count} processes of a Ray cluster."
+            + ("" if self.shared else " They saved no time, since this strategy looks at whole batches."),
+        )
+
+
+def train_on_ray(
+    workspace: Workspace,
+    lesson: Lesson,
+    data: UpdateData,
+    *,
+    apart: Collection[str],
+    checkpoints: Path,
+    progress: Callable[[TrainingProgress], None],
+) -> Together:
+    """Has a cluster train a lesson up to its last checkpoint; `data` is what was gathered for it.
+
+    Raises:
+        ClusterUnusable: it does not answer, has too few cores, or fails. The checkpoints are kept.
+    """
+    settings = workspace.settings.model_copy(update={"home": workspace.home.root.resolve()})
+    address, count, threads = settings.ray, settings.training_workers, torch.get_num_threads()
+    with joined(address):
+        import ray
+
+        if (fits := room(address, threads)) < count:
+            raise ClusterUnusable(
+                phrase(
+                    "The Ray cluster at {address} has room for {fits} processes of {threads} threads each, and "
+                    "`training_workers` asks for {count}. Add machines, or "
+                    "set `training_workers` or `threads` to fewer.",
+                    address=address,
+                    fits=fits,
+                    threads=threads,
+                    count=count,
+                )
+            )
+        here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
+        home = (
+            ray.remote(JobHome)
+            .options(num_cpus=0, label_selector=here)
+            .remote(
+                settings, lesson.parent, [*lesson.train, *lesson.validation], apart, checkpoints.resolve()
+            )
+        )
+        given = {"parcel": [ray.put(_parcel(workspace, lesson, data, threads))], "home": home}
+        with TemporaryDirectory(prefix="perennial-ray-") as storage:
+            return _fitted(given, count, threads, storage, home, progress)
+
+
+def _parcel(workspace: Workspace, lesson: Lesson, data: UpdateData, threads: int) -> TrainingParcel:
+    root = workspace.root_of(lesson.parent.version)
+    folders = [workspace.releases.version_folder(version) for version in (lesson.parent.version, root)]
+    return TrainingParcel(
+        previous=files_of(folders[0]),
+        anchor=files_of(folders[1]),
+        strategy=lesson.again(workspace),
+        pairs=lesson.train,
+        learned_languages=frozenset(lesson.parent.manifest.languages),
+        learned_domains=lesson.known_domains,
+        seed=lesson.seed,
+        number=lesson.number,
+        data=_portable(data),
+        threads=threads,
+    )
+
+
+def _portable(data: UpdateData) -> UpdateData:
+    """Returns the data with features in the place of what makes them, and without a way to pictures."""
+    features, trunk = data.train.pictures.features, data.train.pictures.trunk
+    pictures = PictureRows(trunk, partial(_same, features))
+
+    def own(rows: PairSet) -> PairSet:
+        return replace(rows, pictures=pictures)
+
+    return UpdateData(
+        own(data.train),
+        own(data.memory),
+        own(data.validation),
+        _no_pictures,
+        None if data.known is None else own(data.known),
+    )
+
+
+def _same(features: Tensor) -> Tensor:
+    return features
+
+
+def _no_pictures(image_id: str) -> Image.Image:
+    raise UnknownImage(image_id)
+
+
+def _fitted(
+    given: dict[str, Any],
+    count: int,
+    threads: int,
+    storage: str,
+    home: Any,
+    progress: Callable[[TrainingProgress], None],
+) -> Together:
+    """Runs Ray Train in a thread, and tells how far it is meanwhile."""
+    import ray
+    from ray.train import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
+    from ray.train.torch import TorchConfig, TorchTrainer
+
+    trainer = TorchTrainer(
+        train,
+        train_loop_config=given,
+        torch_config=TorchConfig(backend="gloo", timeout_s=_HUNG_SECONDS),
+        scaling_config=ScalingConfig(num_workers=count, resources_per_worker={"CPU": threads}),
+        run_config=RunConfig(storage_path=storage, failure_config=FailureConfig(max_failures=_TRIES_AGAIN)),
+    )
+    pool, told = ThreadPoolExecutor(1), None
+    try:
+        ended = pool.submit(trainer.fit)
+        while not wait([ended], _LOOKS_SECONDS).done:
+            now = ray.get(home.told.remote())
+            if now is not None and now != told:
+                told = now
+                progress(now)
+        return Together(**ended.result().return_value)
+    except (ray.exceptions.RayError, TrainingFailedError) as error:
+        raise ClusterUnusable(
+            phrase(
+                "Ray did not train this ({why}). Its machines need Python, Ray and Perennial in the versions of this "
+                "one. Finished epochs are kept: the same again goes on from there.",
+                why=last_line(str(error)),
+            )
+        ) from error
+    finally:
+        pool.shutdown(wait=False)  # who is told may end this, and then Ray is shut down first
+
+
+class _Asked:
+    """`JobHome` as a process that trains asks it."""
+
+    def __init__(self, actor: Any) -> None:
+        self._actor = actor
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        import ray
+
+        return lambda *given: ray.get(getattr(self._actor, name).remote(*given))
+
+
+def train(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Trains in one of the processes; what is returned says what went wrong that was foreseen.
+
+    Args:
+        given: "parcel", where a `TrainingParcel` lies, and "home", the actor of a `JobHome`.
+    """
+    import ray
+    from ray.train import get_context
+
+    home, is_first = _Asked(given["home"]), get_context().get_world_rank() == 0
+    parcel: TrainingParcel = ray.get(given["parcel"][0])
+    torch.set_num_threads(parcel.threads)
+    with TemporaryDirectory(prefix="perennial-training-") as place:
+        folder = Path(place)
+        kept = home.checkpoint()
+        if kept is not None:
+            (folder / FILE).write_bytes(kept)
+        write_files(folder / "previous", parcel.previous)
+        write_files(folder / "anchor", parcel.anchor)
+        try:
+            return _trained(parcel, home, folder, is_first=is_first)
+        except Exception as error:
+            problem = explain(error)
+            if problem is None:
+                raise
+            logger.warning("training: %r", error)
+            return asdict(Together(wrong=str(problem.sentence)))
+
+
+def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool) -> dict[str, Any]:
+    group = torch.distributed.group.WORLD
+
+    def opened(name: str) -> DataParallelEncoder:
+        return DataParallelEncoder.of(load_version(folder / name).encoder, group)
+
+    def picture(image_id: str) -> Any:
+        return decoded(home.picture(image_id))
+
+    def send() -> None:
+        if is_first and (folder / FILE).exists():
+            home.keep((folder / FILE).read_bytes())
+
+    encoder = opened("previous")
+    context = UpdateContext(
+        encoder=encoder,
+        pairs=parcel.pairs,
+        learned_languages=parcel.learned_languages,
+        open_anchor=lambda: opened("anchor"),
+        open_previous=lambda: opened("previous"),
+        learned_domains=parcel.learned_domains,
+        seed=parcel.seed,
+        update_number=parcel.number,
+        load_image=picture,
+        open_earlier=home.earlier,
+        open_known=home.known,
+        open_reference=home.reference,
+    )
+    run_update(
+        _sending(parcel.strategy, send),
+        context,
+        lambda _: replace(parcel.data, load_image=picture),
+        checkpoints=folder,
+        progress=home.tell if is_first else None,
+    )
+    send()
+    return asdict(Together(image_forwards=encoder.image_forwards, shared=encoder.shared))
+
+
+def _sending(strategy: Strategy, send: Callable[[], None]) -> Strategy:
+    """Returns a strategy that sends each checkpoint when its epoch is over, and leaves the end to the job's machine."""
+    kind = type(strategy)
+
+    def before_epoch(self: Strategy, epoch: int, batches: Epochs) -> None:
+        send()
+        kind.before_epoch(self, epoch, batches)
+
+    def after_update(self: Strategy, context: UpdateContext, batches: Epochs) -> None:
+        pass
+
+    strategy.__class__ = type(
+        kind.__name__, (kind,), {"before_epoch": before_epoch, "after_update": after_update}
+    )
+    return strategy
