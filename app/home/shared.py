@@ -66,10 +66,9 @@ class SharedFolders:
         while True:
             # Who takes back another folder with the same file removes it before this, or sees that it is wanted.
             with self._in_turn():
-                self.rows.enter(folder.name, manifest)
                 gone = {name: one for name, one in wanted.items() if self._objects.size(_object(one)) is None}
-            if not gone:
-                return
+                if not gone:
+                    return self.rows.enter(folder.name, manifest)
             self._put(folder, gone)
 
     def _put(self, folder: Path, wanted: Mapping[str, str]) -> None:
@@ -184,6 +183,8 @@ def missing_in_bucket(home: Home, catalog: Catalog) -> str:
     except ObjectsUnreachable as error:
         return joined((phrase("Whether everything is in the bucket is not known."), str(error)))
     known &= set(catalog.packs.names())  # one that was written anew meanwhile has gone
+    published = set(catalog.published.manifests())  # and what was taken back
+    manifests = {name: one for name, one in manifests.items() if name in published}
     lost = sum(f"{packs.FOLDER}/{name}" not in there for name in known)
     torn = sum(not there.issuperset(map(_object, files_in(one).values())) for one in manifests.values())
     if not lost and not torn:

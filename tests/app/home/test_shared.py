@@ -1,0 +1,78 @@
+"""Claims about what a bucket lacks: it is told as it is, also while others publish and take back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from app.home.folder import Home
+from app.home.objects_move import move_objects
+from app.home.shared import SharedFolders, folders_of, missing_in_bucket
+from app.home.store import ReleaseStore
+from ingest.objects import Objects
+from tests.app.home.publishing import UnsyncedFileSystem, stage
+from tests.app.small_home import copy_of, small_home
+
+
+@pytest.fixture
+def home(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """Returns a home whose pictures and releases lie in a folder beside it."""
+    home = Home.open(copy_of(small_home(tmp_path_factory), tmp_path))
+    move_objects(home, f"file://{tmp_path}/bucket")
+    return home
+
+
+def before_each(monkeypatch: pytest.MonkeyPatch, asked: str, *happens: Callable[[], object]) -> None:
+    """Has the first thing happen before the bucket is asked for something, the next before the next time, and so on."""
+    left, ask = list(happens), getattr(Objects, asked)
+
+    def ask_later(self: Objects, *arguments: object) -> object:
+        if left:
+            left.pop(0)()
+        return ask(self, *arguments)
+
+    monkeypatch.setattr(Objects, asked, ask_later)
+
+
+def lacking(home: Home) -> str:
+    with home.open_catalog() as catalog:
+        return missing_in_bucket(home, catalog)
+
+
+def shared(home: Home) -> SharedFolders:
+    return folders_of(home, str(home.objects_address))
+
+
+def publish(home: Home, content: str) -> str:
+    return ReleaseStore(home).publish_version(stage(home, "version", content, UnsyncedFileSystem()))
+
+
+def test_a_folder_that_is_taken_back_while_the_bucket_is_listed_is_not_missing(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    english = publish(home, "english")
+    before_each(monkeypatch, "written", lambda: shared(home).drop([english]))
+    assert lacking(home) == ""
+
+
+def test_a_folder_is_not_published_before_a_file_is_there_again_that_went_with_another(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    english, told = publish(home, "english"), list[str]()
+    staged = stage(home, "version", "german", UnsyncedFileSystem())
+    manifest = json.loads((staged / "manifest.json").read_bytes())
+    manifest["files"] = dict(reversed(manifest["files"].items()))  # what both have is looked for first
+    (staged / "manifest.json").write_text(json.dumps(manifest))
+    before_each(
+        monkeypatch,
+        "put",
+        lambda: None,
+        lambda: shared(home).drop([english]),
+        lambda: told.append(lacking(home)),
+    )
+    german = ReleaseStore(home).publish_version(staged)
+    assert told == [""]
+    assert (german in shared(home).rows.manifests(), lacking(home)) == (True, "")
