@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,3 +77,21 @@ def test_a_folder_is_not_published_before_a_file_is_there_again_that_went_with_a
     german = ReleaseStore(home).publish_version(staged)
     assert told == [""]
     assert (german in shared(home).rows.manifests(), lacking(home)) == (True, "")
+
+
+def test_sizes_are_known_of_what_lies_on_another_machine(home: Home) -> None:
+    store = ReleaseStore(home)
+    live = store.release(str(getattr(store.current(), "release", "")))
+    (old,) = [store.release(name) for name in store.names() if name != live.id]
+
+    def sizes() -> tuple[int, ...]:
+        folders = store.given_up_by([old.id])
+        one = store.version_bytes(live.version), store.generation_bytes(live), store.freed_by(folders)
+        return *one, store.version_bytes("v99-00000000")
+
+    before = sizes()
+    assert (all(before[:3]), before[3]) == (True, 0)
+    for shelf in (home.versions, home.generations):
+        for folder in shelf.iterdir():
+            shutil.rmtree(folder)
+    assert sizes() == before
