@@ -23,6 +23,7 @@ from ingest.errors import BadOption, ObjectMissing, ObjectsError, ObjectsUnreach
 from ingest.sentence import phrase
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta
     from obstore.store import ClientConfig, ObjectStore
 
 MARK = "perennial.json"
@@ -144,9 +145,16 @@ class Objects:
         Raises:
             ObjectsUnreachable: the bucket does not answer, or does not let this program in.
         """
+        return ((str(one["path"]), one["last_modified"].timestamp()) for one in self._listed(below))
+
+    def sizes(self, below: str) -> Iterator[tuple[str, int]]:
+        """Yields the names of all objects below a name, and how many bytes each has; raises as `written`."""
+        return ((str(one["path"]), int(one["size"])) for one in self._listed(below))
+
+    def _listed(self, below: str) -> Iterator[ObjectMeta]:
         with self._explaining("") as obstore:
             for page in obstore.list(self._reading, below):
-                yield from ((str(one["path"]), one["last_modified"].timestamp()) for one in page)
+                yield from page
 
     def delete(self, names: Sequence[str]) -> None:
         """Removes objects; one that is not there is no error.

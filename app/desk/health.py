@@ -101,7 +101,7 @@ class RepairPlan:
     pictures: int = 0  # that would be made searchable again
     embedded: int = 0  # of these, that would have to be embedded
     seconds: float = 0.0  # about, by trying a few
-    # What is missing in the bucket, which no mending makes again, or that it cannot be asked
+    # What is missing in the bucket, of which only what this machine has is put back; or that it cannot be asked
     bucket: str = ""
 
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from app.home import in_bucket
 from app.home.folder import Home
 from app.home.objects_move import move_objects
-from app.home.shared import SharedFolders, folders_of, missing_in_bucket
+from app.home.shared import FOLDER, SharedFolders, folders_of
 from app.home.store import ReleaseStore
 from ingest.objects import Objects
 from tests.app.home.publishing import UnsyncedFileSystem, stage
@@ -40,7 +41,7 @@ def before_each(monkeypatch: pytest.MonkeyPatch, asked: str, *happens: Callable[
 
 def lacking(home: Home) -> str:
     with home.open_catalog() as catalog:
-        return missing_in_bucket(home, catalog)
+        return in_bucket.lacking(home, catalog).said
 
 
 def shared(home: Home) -> SharedFolders:
@@ -55,7 +56,7 @@ def test_a_folder_that_is_taken_back_while_the_bucket_is_listed_is_not_missing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     english = publish(home, "english")
-    before_each(monkeypatch, "written", lambda: shared(home).drop([english]))
+    before_each(monkeypatch, "sizes", lambda: shared(home).drop([english]))
     assert lacking(home) == ""
 
 
@@ -77,6 +78,19 @@ def test_a_folder_is_not_published_before_a_file_is_there_again_that_went_with_a
     german = ReleaseStore(home).publish_version(staged)
     assert told == [""]
     assert (german in shared(home).rows.manifests(), lacking(home)) == (True, "")
+
+
+def test_what_is_taken_back_while_it_is_put_back_does_not_stay(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket = Objects(str(home.objects_address))
+    before = dict(bucket.sizes(FOLDER))
+    english = publish(home, "english")
+    bucket.delete([name for name, _ in bucket.sizes(FOLDER) if name not in before])
+    before_each(monkeypatch, "put", lambda: shared(home).drop([english]))
+    with home.open_catalog() as catalog:
+        assert "3 files were put back" in in_bucket.put_back(home, catalog)
+    assert dict(bucket.sizes(FOLDER)) == before
 
 
 def test_sizes_are_known_of_what_lies_on_another_machine(home: Home) -> None:
