@@ -87,10 +87,10 @@ class SkippedCommit:
 class Degraded:
     """Something that is not as it should be, while the rest goes on."""
 
-    part: str  # stable name of what: release, catalog, serving
+    part: str  # stable name of what: release, catalog, serving, index
     what: str  # a sentence
     since: str  # when it was noticed, ISO 8601, UTC
-    mend: str  # the command that mends it
+    mend: str = ""  # the command that mends it; empty where none does, and it goes on by itself
 
 
 @dataclass(frozen=True)
