@@ -7,12 +7,13 @@ by that machine (`app.home.shared`), and counts as missing for all until a sound
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.home.durable import sha256_of
 from app.home.folder import Home
-from app.home.shared import FOLDER, MANIFEST, NOTED, files_in, folders_of, sizes_in
+from app.home.shared import FOLDER, NOTED, files_in, folders_of, sizes_in
 from ingest import packs
 from ingest.catalog import Catalog
 from ingest.errors import ObjectsUnreachable
@@ -46,7 +47,7 @@ def lacking(home: Home, catalog: Catalog) -> Lacking:
     torn = {name: set(_missing(one, there)) for name, one in manifests.items() if name in published}
     lost = sum(f"{packs.FOLDER}/{name}" not in there for name in known)
     files = set[str]().union(*torn.values())
-    copies = dict(_copies(home, files))
+    copies = dict(_copies(home, manifests, files))
     facts = {"lost": lost, "packs": len(known), "torn": sum(map(bool, torn.values())), "published": len(torn)}
     said = _said(facts, objects.address, can_mend=not lost and files == copies.keys())
     return Lacking(said, copies)
@@ -95,10 +96,11 @@ def _missing(manifest: bytes, there: Mapping[str, int]) -> Iterator[str]:
             yield digest
 
 
-def _copies(home: Home, files: set[str]) -> Iterator[tuple[str, Path]]:
-    for shelf in (home.versions, home.generations, home.releases) if files else ():
-        for manifest in shelf.glob(f"*/{MANIFEST}"):
-            for name, digest in files_in(manifest.read_bytes()).items():
-                path = manifest.parent / name
-                if digest in files and path.is_file() and sha256_of(path) == digest:
-                    yield digest, path
+def _copies(home: Home, manifests: Mapping[str, bytes], files: set[str]) -> Iterator[tuple[str, Path]]:
+    for name, manifest in manifests.items() if files else ():
+        for shelf in (home.versions, home.generations, home.releases):
+            for file, digest in files_in(manifest).items():
+                path = shelf / name / file
+                with suppress(OSError):  # what cannot be read is no sound copy
+                    if digest in files and path.is_file() and sha256_of(path) == digest:
+                        yield digest, path

@@ -394,7 +394,9 @@ def test_a_damaged_copy_is_not_put_back(home: Home, tmp_path: Path) -> None:
     move_objects(home, f"file://{place}")
     live = ReleaseStore(home).current()
     assert live is not None
-    index = home.generations / ReleaseStore(home).release(live.release).generation / "index.faiss"
+    generation = home.generations / ReleaseStore(home).release(live.release).generation
+    index = generation / "index.faiss"
+    (generation / "manifest.json").write_text("torn")
     (place / "files" / sha256_of(index)).unlink()
     index.write_bytes(bytes(index.stat().st_size))
     with home.open_catalog() as catalog:
