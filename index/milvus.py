@@ -39,6 +39,8 @@ FILTERED = 1000  # rows that the graph is asked for where a long filter is to le
 MOST_FOUND = 16_384  # by a search of Milvus
 AT_ONCE = 4096  # vectors that are sent or fetched together
 LINKS, BUILDING_WIDTH = 16, 200  # of the graph
+# How the names of collections go on: of one that is complete, with what is known of it, and of one that is not.
+_MADE, _MAKING = r"_of_([0-9a-f]{64})_(\d+)_(\d+)_(\d+)_(\d+)", r"_making_[0-9a-f]{32}"
 _NO_COLLECTION, _REFUSED = 100, 65535  # as Milvus counts its errors
 
 _circuits: dict[str, Circuit] = {}
@@ -155,9 +157,7 @@ class MilvusCollections:
     def _all(self) -> dict[str, MilvusVectors]:
         found: dict[str, MilvusVectors] = {}
         for name in self._names():
-            if (
-                said := re.fullmatch(rf"{self._of}_of_([0-9a-f]{{64}})_(\d+)_(\d+)_(\d+)_(\d+)", name)
-            ) is not None:
+            if (said := re.fullmatch(self._of + _MADE, name)) is not None:
                 count, dim, width, kept = (int(number) for number in said.groups()[1:])
                 found[said[1]] = MilvusVectors(self.address, name, count, dim, width, kept / 1e4)
         return found
@@ -176,7 +176,7 @@ class MilvusCollections:
         asked, name = queries(), f"{self._of}_making_{uuid.uuid4().hex}"
         with _explained(self.address) as client:
             for left in self._names():
-                if re.fullmatch(rf"{self._of}_making_[0-9a-f]{{32}}", left):
+                if re.fullmatch(self._of + _MAKING, left):
                     client.drop_collection(left, timeout=SECONDS)
             _fill(client, name, stored)
             table = MilvusVectors(self.address, name, stored.count, stored.dim, 0, 0.0)
@@ -192,12 +192,13 @@ class MilvusCollections:
             client.rename_collection(name, f"{self._of}_of_{facts}", timeout=SECONDS)
 
     def drop_others(self, needed: Collection[str] = ()) -> list[str]:
-        """Removes the collections of all files but those that are needed; returns their names."""
-        gone = [
-            one.name
-            for digest, one in self.known().items()
-            if digest not in needed and isinstance(one, MilvusVectors)
-        ]
+        """Removes the collections of all files but those that are needed, and what was cut off; returns their names.
+
+        Whoever calls it holds the updater lock.
+        """
+        stay = {one.name for digest, one in self._all().items() if digest in needed}
+        own = re.compile(f"{self._of}({_MADE}|{_MAKING})")
+        gone = [name for name in self._names() if own.fullmatch(name) and name not in stay]
         with _explained(self.address) as client:
             for name in gone:
                 client.drop_collection(name, timeout=SECONDS)

@@ -23,6 +23,7 @@ from ingest.errors import BadOption, ObjectMissing, ObjectsError, ObjectsUnreach
 from ingest.sentence import phrase
 
 if TYPE_CHECKING:
+    from obstore import ObjectMeta
     from obstore.store import ClientConfig, ObjectStore
 
 MARK = "perennial.json"
@@ -31,7 +32,9 @@ SCHEMES = ("s3", "gs", "az", "file")
 _WRITTEN = "Write it like s3://bucket/folder, gs://…, az://… or file:///folder."
 _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _PIECE = 8 * 1024**2  # of a file that is fetched
-_SILENT_SECONDS = 5  # after which what is read is given up
+_SILENT_SECONDS = 5  # after which what is read is given up, where somebody waits for it
+_WRITING_SECONDS = 20
+_JOB_SECONDS = 60.0
 _IN_VAIN_SECONDS = 1.0  # what fails sooner holds nobody up
 _DELETED = 1000  # at once: as many as S3 takes
 _KEYS = {
@@ -49,6 +52,13 @@ _NO_KEYS = (
     "Account must be specified",
 )
 _circuits: dict[str, Circuit] = {}
+_patience = 0.0  # seconds that this process waits longer than somebody would
+
+
+def be_patient() -> None:
+    """Has this process wait a minute more for a bucket: it does a job, which would have to begin again."""
+    global _patience
+    _patience = _JOB_SECONDS
 
 
 class Objects:
@@ -144,9 +154,16 @@ class Objects:
         Raises:
             ObjectsUnreachable: the bucket does not answer, or does not let this program in.
         """
+        return ((str(one["path"]), one["last_modified"].timestamp()) for one in self._listed(below))
+
+    def sizes(self, below: str) -> Iterator[tuple[str, int]]:
+        """Yields the names of all objects below a name, and how many bytes each has; raises as `written`."""
+        return ((str(one["path"]), int(one["size"])) for one in self._listed(below))
+
+    def _listed(self, below: str) -> Iterator[ObjectMeta]:
         with self._explaining("") as obstore:
             for page in obstore.list(self._reading, below):
-                yield from ((str(one["path"]), one["last_modified"].timestamp()) for one in page)
+                yield from page
 
     def delete(self, names: Sequence[str]) -> None:
         """Removes objects; one that is not there is no error.
@@ -213,14 +230,16 @@ class Objects:
     @cached_property
     def _store(self) -> ObjectStore:
         # What is sent takes as long as the way takes: nothing is heard meanwhile.
-        return self._opened({"timeout": timedelta(seconds=20)}, timedelta(seconds=20))
+        return self._opened({}, _WRITING_SECONDS + _patience)
 
     @cached_property
     def _reading(self) -> ObjectStore:
-        silent = timedelta(seconds=_SILENT_SECONDS)
-        return self._opened({"timeout": timedelta(seconds=20), "read_timeout": silent}, silent)
+        return self._read_within(_SILENT_SECONDS + _patience)
 
-    def _opened(self, options: ClientConfig, retried: timedelta) -> ObjectStore:
+    def _read_within(self, seconds: float) -> ObjectStore:
+        return self._opened({"read_timeout": timedelta(seconds=_SILENT_SECONDS)}, seconds)
+
+    def _opened(self, options: ClientConfig, seconds: float) -> ObjectStore:
         from obstore.store import from_url
 
         if self._folder is not None:
@@ -231,11 +250,15 @@ class Objects:
             self.address,
             client_options={
                 **options,
+                "timeout": timedelta(seconds=20),
                 "connect_timeout": timedelta(seconds=5),
                 # Where somebody named an address without a certificate.
                 "allow_http": any(os.environ.get(name, "").startswith("http:") for name in _ENDPOINTS),
             },
-            retry_config={"max_retries": 3, "retry_timeout": retried},
+            retry_config={
+                "max_retries": 100 if _patience else 3,
+                "retry_timeout": timedelta(seconds=seconds),
+            },
         )
 
     def _ask(self) -> str:
@@ -244,7 +267,7 @@ class Objects:
         from obstore.exceptions import BaseError
 
         try:
-            obstore.head(self._reading, MARK)
+            obstore.head(self._read_within(_SILENT_SECONDS), MARK)
         except FileNotFoundError:
             return ""
         except (BaseError, OSError, ObjectsUnreachable) as error:
@@ -262,8 +285,11 @@ class Objects:
             ) from error
         # One that asks anew: keys may be found by then.
         circuit = _circuits.setdefault(self.address, Circuit(lambda: Objects(self.address)._ask()))
-        if why := circuit.why_open():
-            raise self._unreachable(why)
+        began = time.monotonic()
+        while why := circuit.why_open():
+            if time.monotonic() - began >= _patience:
+                raise self._unreachable(why)
+            time.sleep(_IN_VAIN_SECONDS)
         began = time.monotonic()
         try:
             yield obstore

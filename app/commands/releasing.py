@@ -191,13 +191,15 @@ def prune(
     ]
     told: list[Any] = [table(("goes", "encoder", "created", ""), rows)] if rows else []
     told += [f"{one.release} stays: {one.why}" for one in plan.staying]
-    if not plan.going and not plan.folders:
-        return plan, *told, "There is nothing to prune."
+    nothing = "There is nothing to prune."
+    if not (plan.going or plan.folders or yes):
+        return plan, *told, nothing
     if not yes:
         room = f"{plan.sentence} That leaves {size(plan.bytes)}."
         return plan, *told, room, f"Nothing was removed yet: `perennial prune --keep {keep} --yes` does it."
     done = desk.prune([one.release for one in plan.going], keep, why)
-    return done, *told, f"{done.sentence} {size(done.bytes)} are free again."
+    # Of an index that an engine searches, there may be some left of releases that were pruned before.
+    return done, *told, f"{done.sentence} {size(done.bytes)} are free again." if done.folders else nothing
 
 
 @verb

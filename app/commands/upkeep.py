@@ -53,7 +53,9 @@ def status(
 
 def _lines(where: str, found: Status, damaged: Sequence[str] | None) -> list[str]:
     lines = [where, *_live_lines(found.live)]
-    lines += [f"{one.what} Since {one.since}; `{one.mend}` mends it." for one in found.degraded]
+    for one in found.degraded:
+        mends = f"; `{one.mend}` mends it" if one.mend else ""
+        lines.append(f"{one.what} Since {one.since}{mends}.")
     if damaged is not None:
         lines += damaged or ["Every byte of every release is as it was written."]
     lines.append(", ".join(f"{count} {name}" for name, count in found.counts.items()) + ".")

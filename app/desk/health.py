@@ -87,10 +87,10 @@ class SkippedCommit:
 class Degraded:
     """Something that is not as it should be, while the rest goes on."""
 
-    part: str  # stable name of what: release, catalog, serving
+    part: str  # stable name of what: release, catalog, serving, index
     what: str  # a sentence
     since: str  # when it was noticed, ISO 8601, UTC
-    mend: str  # the command that mends it
+    mend: str = ""  # the command that mends it; empty where none does, and it goes on by itself
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class RepairPlan:
     pictures: int = 0  # that would be made searchable again
     embedded: int = 0  # of these, that would have to be embedded
     seconds: float = 0.0  # about, by trying a few
-    # What is missing in the bucket, which no mending makes again, or that it cannot be asked
+    # What is missing in the bucket, of which only what this machine has is put back; or that it cannot be asked
     bucket: str = ""
 
 

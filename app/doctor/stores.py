@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from app.desk.health import Diagnosis, Level
-from app.home.shared import missing_in_bucket
+from app.home.in_bucket import lacking
 from app.home.workspace import Workspace
 from ingest.sentence import phrase
 
@@ -77,8 +77,12 @@ def bucket(workspace: Workspace) -> Iterator[Diagnosis]:
     address = workspace.home.objects_address
     if address is None:
         return
-    if said := missing_in_bucket(workspace.home, workspace.catalog):
-        yield Diagnosis("bucket", Level.ERROR, said)
+    found = lacking(workspace.home, workspace.catalog)
+    if found.said:
+        advice = phrase(
+            "`perennial repair` puts back {count} files that this machine has.", count=len(found.copies)
+        )
+        yield Diagnosis("bucket", Level.ERROR, found.said, advice if found.copies else "")
     else:
         yield Diagnosis("bucket", Level.OK, phrase("Everything is in the bucket {address}.", address=address))
 

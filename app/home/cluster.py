@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from importlib.util import find_spec
 from io import TextIOBase
 
 from app.desk.errors import ClusterUnusable
@@ -22,13 +23,23 @@ _QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": "fatal"}
 
 
 def require_cluster(address: str) -> None:
-    """Refuses a cluster that does not answer; Ray itself would wait for minutes.
+    """Refuses a cluster that does not answer, where Ray itself would wait for minutes, and one without Ray here.
 
     Raises:
         ClusterUnusable: the sentence names the setting.
     """
-    if address in ("", LOCAL):
-        return
+    if address not in ("", LOCAL):
+        _require_answer(address)
+    if address and find_spec("ray") is None:
+        raise ClusterUnusable(
+            phrase(
+                "Ray is not installed here, which the setting `ray` needs: `pip install 'perennial-search[ray]'`, or "
+                "leave the setting empty."
+            )
+        )
+
+
+def _require_answer(address: str) -> None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host, int(port)), timeout=_ANSWER_SECONDS).close()

@@ -185,6 +185,15 @@ class Shelf:
             )
         return _json_object(data, f"The manifest of {self.label} {published_id}"), digest
 
+    def bytes_beside(self, ids: Iterable[str], others: Iterable[str]) -> int:
+        """How large the files are, as the manifests say, that some folders have and others have not.
+
+        They may lie on other machines; what has gone has none.
+        """
+        theirs = {facts for name in others for facts, _ in self._files_of(name)}
+        own = {facts for name in ids for facts, _ in self._files_of(name)}
+        return sum(size or 0 for size, _ in own - theirs)
+
     def verify(
         self, published_id: str, sha256: str, *, every_byte: bool = False, leave_out: str | None = None
     ) -> None:

@@ -13,7 +13,6 @@ import re
 import tomllib
 from collections.abc import Iterable
 from dataclasses import fields
-from importlib.util import find_spec
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -28,7 +27,6 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from app import DISTRIBUTION
 from app.desk.errors import UsageProblem
 from app.home.cluster import LOCAL
 from index.kinds import AUTO, FACTORIES, is_offered
@@ -164,10 +162,6 @@ class Settings(BaseSettings):
             raise ValueError(
                 "Name the cluster by host and port, as `ray start` prints them (10.0.0.5:6379), or say local. "
                 "Pictures are read on this machine, so it has to be a node of the cluster; ray:// does not make it one."
-            )
-        if address and find_spec("ray") is None:
-            raise ValueError(
-                f"Ray is not installed here: pip install '{DISTRIBUTION}[ray]', or leave it empty."
             )
         return address
 

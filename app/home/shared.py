@@ -21,16 +21,15 @@ from app.desk.errors import ReleaseDamaged
 from app.home import holding, lock
 from app.home.durable import FileSystem, explaining_full_disk, publish_folder, sha256_of
 from app.home.folder import Home
-from ingest import packs
 from ingest.errors import ObjectMissing, ObjectsUnreachable
 from ingest.objects import Objects
-from ingest.sentence import joined, phrase
 
 if TYPE_CHECKING:
     from ingest.bucket_rows import PublishedRows
-    from ingest.catalog import Catalog
 
 FOLDER = "files"
+NOTED = "damaged"
+"""Where a machine notes which file came damaged from the bucket, for those that may have a sound one."""
 LOCK = "fetching.lock"
 MANIFEST = "manifest.json"
 
@@ -66,10 +65,9 @@ class SharedFolders:
         while True:
             # Who takes back another folder with the same file removes it before this, or sees that it is wanted.
             with self._in_turn():
-                self.rows.enter(folder.name, manifest)
                 gone = {name: one for name, one in wanted.items() if self._objects.size(_object(one)) is None}
-            if not gone:
-                return
+                if not gone:
+                    return self.rows.enter(folder.name, manifest)
             self._put(folder, gone)
 
     def _put(self, folder: Path, wanted: Mapping[str, str]) -> None:
@@ -123,7 +121,24 @@ class SharedFolders:
         with self._in_turn():
             others = _digests(iter(self.rows.manifests().values()))
             self.rows.leave("")  # refused where another machine has its turn by now
-            self._objects.delete([_object(digest) for digest in sorted(theirs - others)])
+            self._remove(theirs - others)
+
+    def put_back(self, copies: Mapping[str, Path]) -> None:
+        """Writes sound files that the bucket has lost, by sha256, in place of damaged ones.
+
+        Raises:
+            ObjectsUnreachable: the bucket does not answer.
+        """
+        for digest, path in copies.items():
+            self._objects.put(_object(digest), path)
+            self._objects.delete([f"{NOTED}/{digest}"])
+        with self._in_turn():  # what had them may have been taken back meanwhile
+            self._remove(copies.keys() - _digests(iter(self.rows.manifests().values())))
+
+    def _remove(self, digests: Collection[str]) -> None:
+        self._objects.delete(
+            [one for digest in sorted(digests) for one in (_object(digest), f"{NOTED}/{digest}")]
+        )
 
     def _bring(self, place: Path, digest: str, twin: Path | None) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -136,6 +151,8 @@ class SharedFolders:
         except ObjectMissing as error:
             raise ReleaseDamaged(f"{place.name} is not in {self._objects.address} any more.") from error
         if came != digest:
+            with suppress(ObjectsUnreachable):  # then the next that it comes to notes it
+                self._objects.put(f"{NOTED}/{digest}", b"")
             raise ReleaseDamaged(f"{place.name} in {self._objects.address} is not what was published.")
 
 
@@ -172,38 +189,16 @@ def folders_of(home: Home, address: str, files: FileSystem | None = None) -> Sha
     return folders
 
 
-def missing_in_bucket(home: Home, catalog: Catalog) -> str:
-    """Says what of a home is missing in its bucket, or that it cannot be asked; nothing where all is there."""
-    address = home.objects_address
-    if address is None:
-        return ""
-    manifests, known = catalog.published.manifests(), set(catalog.packs.names())
-    objects = Objects(address)
-    try:
-        there = {name for folder in (FOLDER, packs.FOLDER) for name, _ in objects.written(folder)}
-    except ObjectsUnreachable as error:
-        return joined((phrase("Whether everything is in the bucket is not known."), str(error)))
-    known &= set(catalog.packs.names())  # one that was written anew meanwhile has gone
-    lost = sum(f"{packs.FOLDER}/{name}" not in there for name in known)
-    torn = sum(not there.issuperset(map(_object, files_in(one).values())) for one in manifests.values())
-    if not lost and not torn:
-        return ""
-    return phrase(
-        "The bucket {address} lacks {lost} of {packs} packs of pictures, and files of {torn} of {published} versions, "
-        "indexes and releases. Look whether the address is right, and put back what the bucket keeps of what was "
-        "deleted.",
-        address=address,
-        lost=lost,
-        packs=len(known),
-        torn=torn,
-        published=len(manifests),
-    )
-
-
 def files_in(manifest: bytes) -> Mapping[str, str]:
     """Returns the sha256 (hex) of each file that a manifest lists, by name."""
     described = json.loads(manifest).get("files") or {}
     return {name: one["sha256"] if isinstance(one, dict) else one for name, one in described.items()}
+
+
+def sizes_in(manifest: bytes) -> Mapping[str, int]:
+    """Returns how large each file is that a manifest lists, by sha256, where it says so."""
+    described = (json.loads(manifest).get("files") or {}).values()
+    return {one["sha256"]: one["bytes"] for one in described if isinstance(one, dict) and "bytes" in one}
 
 
 def _digests(manifests: Iterator[bytes]) -> set[str]:

@@ -32,7 +32,7 @@ from app.desk.health import SkippedCommit
 from app.home import garbage, holding, lock, pruned
 from app.home.commits import REASONS, CommitLog, CommitPlace, CommitRecord, Debt, now
 from app.home.damage import Damage, is_passing
-from app.home.durable import FileSystem, explaining_full_disk, fault, folder_bytes
+from app.home.durable import FileSystem, explaining_full_disk, fault, folder_bytes, freed_by
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
 from app.home.pruned import Pruned
@@ -408,16 +408,23 @@ class ReleaseStore:
 
     def version_bytes(self, version: str) -> int:
         """How large the files of a version are that the version it was made from does not have; 0 when it has gone."""
-        folder = self._home.versions / version
-        if not folder.is_dir():
+        if not self.has_version(version):
             return 0
-        return folder_bytes(folder, folder.with_name(str(self._versions.read(version)[0].get("parent"))))
+        return self._versions.bytes_beside([version], [str(self._versions.read(version)[0].get("parent"))])
 
     def generation_bytes(self, record: ReleaseRecord) -> int:
         """How large the files of a release's generation are that the release it was made from does not have."""
         before = self.readable(record.manifest.parent) if record.manifest.parent else None
-        shelf = self._home.generations
-        return folder_bytes(shelf / record.generation, shelf / before.generation if before else None)
+        return self._generations.bytes_beside([record.generation], [before.generation] if before else [])
+
+    def freed_by(self, folders: Collection[Path]) -> int:
+        """How much room removing folders leaves: in the bucket, where there is one; on the disk otherwise."""
+        if self._shared.now():
+            names = {folder.name for folder in folders}
+            shelves = self._versions, self._generations
+            return sum(shelf.bytes_beside(names, {*shelf.ids()} - names) for shelf in shelves)
+        # The graphs that a version got later go with it.
+        return freed_by([*folders, *(self._home.graphs / folder.name for folder in folders)])
 
     def bytes_to_open(self, record: ReleaseRecord) -> int:
         """How large the files are, together, of all that a search by a release reads, which come to this machine."""

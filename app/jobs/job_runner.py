@@ -34,6 +34,7 @@ from ingest.catalog import Catalog
 from ingest.errors import BadUpload, CatalogUnreachable, LeaseLost
 from ingest.intake import IntakeOptions
 from ingest.limits import Limits
+from ingest.objects import be_patient
 from ingest.records import FINAL_STATES, JobRecord
 from ingest.report import batch_line
 from ingest.sentence import phrase
@@ -68,6 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _stop)
     home = Home.open(asked.home)
     settings = _settings(home, asked.job_id)
+    be_patient()
     os.nice(settings.niceness)  # polite to the server beside it, which answers queries
     logs.configure(settings.log_level, home=home.root, to_stderr=True)
     return run_job(settings, asked.job_id)

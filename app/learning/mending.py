@@ -14,7 +14,7 @@ from pathlib import Path
 from app.desk.health import RepairPlan
 from app.desk.jobs import Stage
 from app.home.durable import FileSystem, sha256_of
-from app.home.shared import missing_in_bucket
+from app.home.in_bucket import put_back
 from app.home.store import ReleaseRecord, Standing
 from app.home.workspace import Workspace
 from app.learning import going_live
@@ -107,13 +107,13 @@ def mend(workspace: Workspace, *, by: str, told: str = "", progress: Tell = say_
             commit = standing.commit
             workspace.releases.commit(commit.release, parent=commit.number, reason="rollback", why=why, by=by)
     live = going_live.live_release(workspace)[1].id
-    said = (
-        phrase("{release} is live with all pictures; nothing of it is damaged.", release=live)
-        if skipped
-        else phrase("Nothing of {release} is damaged; there was nothing to mend.", release=live)
-    )
-    bucket = missing_in_bucket(workspace.home, workspace.catalog)
-    return Mended(live, embedded, joined(filter(None, [told, said, bucket])))
+    bucket = put_back(workspace.home, workspace.catalog)
+    if skipped:
+        said = phrase("{release} is live with all pictures; nothing of it is damaged.", release=live)
+    else:
+        said = phrase("Nothing of {release} is damaged; there was nothing to mend.", release=live)
+    told_of = [told, said if skipped or not bucket else "", bucket]
+    return Mended(live, embedded, joined(filter(None, told_of)))
 
 
 def _standing(workspace: Workspace) -> Standing:

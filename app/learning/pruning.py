@@ -6,11 +6,9 @@ What was live and is pruned is no longer measured beside candidates (`past.py`).
 """
 
 from collections.abc import Collection, Iterator
-from pathlib import Path
 
 from app.desk.errors import UsageProblem
 from app.desk.releases import Going, PrunePlan, Staying
-from app.home.durable import freed_by
 from app.home.garbage import resumable
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
@@ -30,7 +28,7 @@ def plan(workspace: Workspace, keep: int, *, in_use: Collection[str] = ()) -> Pr
     reasons = dict(_reasons(workspace, records, keep, in_use))
     going = [record for record in records if record.id not in reasons]
     folders = workspace.releases.given_up_by({record.id for record in going})
-    size = _freed_by(workspace, folders)
+    size = workspace.releases.freed_by(folders)
     said = phrase(
         "Of {all} releases {count} would go; their reports and their history stay.",
         all=len(records),
@@ -43,11 +41,6 @@ def plan(workspace: Workspace, keep: int, *, in_use: Collection[str] = ()) -> Pr
         bytes=size,
         sentence=said,
     )
-
-
-def _freed_by(workspace: Workspace, folders: Collection[Path]) -> int:
-    """Returns how much room published folders give, the graphs that a version got later among it."""
-    return freed_by([*folders, *(workspace.home.graphs / folder.name for folder in folders)])
 
 
 def prune(
@@ -76,7 +69,7 @@ def prune(
                 )
         going = tuple(one for one in today.going if one.release in names)
         folders = workspace.releases.given_up_by(names)
-        size = _freed_by(workspace, folders)
+        size = workspace.releases.freed_by(folders)
         for folder in folders:
             workspace.forget_version(folder.name)
         removed = workspace.releases.prune([one.release for one in going], by=by, why=why)

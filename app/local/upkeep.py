@@ -128,15 +128,20 @@ class Upkeep(Opened):
     def repair_plan(self) -> RepairPlan:
         from app.home.catalog_copy import damage_in
         from app.home.damage import CATALOG
-        from app.home.shared import missing_in_bucket
+        from app.home.in_bucket import lacking
         from app.learning import mending
 
         why = damage_in(self.home)
         if why:
             return RepairPlan((phrase("The catalog is damaged ({why}); its copy takes its place.", why=why),))
         self.store.damage.forget(CATALOG)  # it may have been put back
-        bucket = missing_in_bucket(self.home, self.catalog)
-        return replace(mending.plan(self.workspace), bucket=bucket)
+        plan, found = mending.plan(self.workspace), lacking(self.home, self.catalog)
+        if found.copies:
+            said = phrase(
+                "{count} files that this machine has are put back in the bucket.", count=len(found.copies)
+            )
+            plan = replace(plan, steps=(*plan.steps, said))
+        return replace(plan, bucket=found.said)
 
     def repair(self) -> JobRecord:
         from app.home.catalog_copy import damage_in, restore_catalog

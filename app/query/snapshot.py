@@ -28,10 +28,11 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import warm_up
 from index.errors import VectorsRefused, VectorsUnreachable
+from index.faiss_index import FaissVectors
 from index.generation import Generation, Ids, Rows
 from ingest.errors import CatalogError
 from ingest.pair import BASE_LANGUAGE
-from ingest.sentence import phrase
+from ingest.sentence import joined, phrase
 from model_updates.errors import NeedsLearning
 from model_updates.portable_encoder import PortableEncoder
 from model_updates.search_encoder import SearchEncoder
@@ -227,6 +228,12 @@ def _hidden(workspace: Workspace, generation: Generation) -> frozenset[str]:
     return frozenset(generation.ids) - set(catalog.gallery_ids())  # an older catalog was put back beside it
 
 
+def _until_then(generation: Generation) -> str:
+    if all(isinstance(one.segment.index, FaissVectors) for one in generation.portions):
+        return phrase("Until it answers, this server searches the index in its files.")
+    return phrase("Until it answers, searches are refused.")
+
+
 class LiveSnapshot:
     """The one reference that a server answers from."""
 
@@ -236,6 +243,9 @@ class LiveSnapshot:
         self._refused = 0  # the newest commit that cannot be served; it is not tried again for some minutes
         self._refused_until = 0.0
         self.problem: str | None = None
+        self.engine_away = (
+            ""  # why what is to search the index does not, and what follows; empty where all is well
+        )
         self._texts = LastTexts()
         self.current = self._ready()
         self._passed(self.current.skipped)
@@ -269,11 +279,18 @@ class LiveSnapshot:
 
     def _has_moved(self) -> bool:
         """Whether what answers is to be searched elsewhere; not while nobody can say."""
+        generation = self.current.generation
         try:
-            return self._workspace.is_searched_elsewhere(self.current.generation)
-        except (CatalogError, HomeDamaged, VectorsUnreachable, VectorsRefused) as error:
+            has_moved = self._workspace.is_searched_elsewhere(generation)
+        except (CatalogError, HomeDamaged) as error:
             logger.warning("where the index is searched cannot be asked: %s", error)
             return False
+        except (VectorsUnreachable, VectorsRefused) as error:
+            self.engine_away = joined((str(error), _until_then(generation)))
+            logger.warning("%s", self.engine_away)
+            return False
+        self.engine_away = ""
+        return has_moved
 
     def refresh(self, *, anew: bool = False) -> bool:
         """Swaps to the newest release if there is one; keeps the old one, and says why, when it cannot be loaded.

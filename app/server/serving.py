@@ -44,7 +44,7 @@ _TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryEr
 _LOOKING_MAY_FAIL: tuple[type[Exception], ...] = (*_TIDYING_MAY_FAIL, SQLAlchemyError)
 
 _KEPT_SNAPSHOTS = 3
-SERVING = "serving"
+SERVING, INDEX = "serving", "index"
 
 
 class Serving:
@@ -169,6 +169,10 @@ class Serving:
         elif not any(one.part == "release" for one in found):
             since = workspace.releases.damage.note(SERVING, problem).since
             found = (*found, Degraded(SERVING, problem, since, "perennial doctor"))
+        if away := self._live.engine_away if self._live is not None else "":
+            found = (*found, Degraded(INDEX, away, workspace.releases.damage.note(INDEX, away).since))
+        else:
+            workspace.releases.damage.forget(INDEX)
         self.degraded = found if self._left_behind is None else (*found, self._left_behind)
 
     def _check_catalog(self) -> None:

@@ -18,6 +18,7 @@ from app.ui.parts import text
 from ingest.records import FINAL_STATES, JobRecord
 
 _POLL_SECONDS = 1.5
+_UNFINISHED = ("running", "queued", "interrupted")
 _STOPPED = ("interrupted", "cancelled", "failed")
 
 
@@ -27,9 +28,9 @@ def is_over(job: JobRecord) -> bool:
 
 
 def unfinished(jobs: Iterable[JobRecord], kind: str) -> JobRecord | None:
-    """Returns the oldest job of a kind that is queued or running, if any, of jobs that come newest first."""
-    active = [job for job in jobs if job.kind == kind and job.state in {"queued", "running", "interrupted"}]
-    return active[-1] if active else None
+    """Returns the job of a kind that is at work, else the oldest that waits, if any, of jobs that come newest first."""
+    active = [job for job in jobs if job.kind == kind and job.state in _UNFINISHED]
+    return min(reversed(active), key=lambda job: _UNFINISHED.index(job.state), default=None)
 
 
 class RunView:

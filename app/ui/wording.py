@@ -28,16 +28,15 @@ def refusal(error: object, say: Words) -> str:
 
 
 def degraded_lines(found: Iterable[Degraded], say: Words) -> str:
-    """Returns what is not as it should be: a line each, with since when and the command that mends it."""
-    lines = [
-        say(
-            "{what} Since {time} UTC; `{command}` mends it.",
-            what=escaped(say.said(one.what)),
-            time=moment(one.since),
-            command=one.mend,
+    """Returns what is not as it should be: a line each, with since when and the command that mends it, if one does."""
+    lines = []
+    for one in found:
+        what, time = escaped(say.said(one.what)), moment(one.since)
+        lines.append(
+            say("{what} Since {time} UTC; `{command}` mends it.", what=what, time=time, command=one.mend)
+            if one.mend
+            else say("{what} Since {time} UTC.", what=what, time=time)
         )
-        for one in found
-    ]
     return "\n\n".join(lines)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from index import elsewhere, faiss_index, kinds, vector_index
+from index import elsewhere, faiss_index, kinds, milvus, vector_index
 from index.elsewhere import has_moved, keep_vectors
 from index.errors import GenerationDamaged, IndexMoved, VectorsRefused, VectorsUnreachable
 from index.faiss_index import FaissVectors
@@ -299,3 +299,31 @@ def test_homes_in_one_milvus_do_not_see_one_another() -> None:
         assert other.drop_others() == []
         assert [*one.known()] == [DIGEST]
         one.drop_others()
+
+
+@pytest.mark.milvus
+def test_what_is_not_searched_and_what_a_process_left_that_died_goes_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with engine_for("milvus", "") as engine:
+        assert isinstance(engine, MilvusCollections)
+
+        def there() -> int:
+            return sum(name.startswith(f"{engine._of}_") for name in engine._names())
+
+        with monkeypatch.context() as finding_little:
+            finding_little.setattr(milvus, "KEPT", 2.0)
+            engine.make(DIGEST, STORED, "Flat", asked)
+        with monkeypatch.context() as dying:
+            dying.setattr(milvus, "tuned", die)
+            with pytest.raises(KeyboardInterrupt):
+                engine.make(OTHER, STORED, "Flat", asked)
+        assert there() == 2
+        engine.drop_others([DIGEST])
+        assert there() == 1  # or it would be made again and again
+        engine.drop_others()
+        assert there() == 0
+
+
+def die(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -163,6 +164,22 @@ def test_a_bucket_that_hangs_is_waited_for_once_and_then_refused_at_once_until_i
         while not is_there(other, "a"):
             assert time.monotonic() - began < 15
             time.sleep(0.1)
+        assert objects.get("a") == b"1"
+
+
+@pytest.mark.postgres
+def test_a_job_waits_also_where_others_are_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with blockable(tmp_path, monkeypatch) as (address, proxy):
+        objects = made(address)
+        objects.put("a", b"1")
+        proxy.hang()
+        for _ in range(2):
+            with pytest.raises(ObjectsUnreachable):
+                objects.get("a")
+        monkeypatch.setattr("ingest.objects._patience", 30.0)
+        threading.Timer(2.0, proxy.restore).start()
         assert objects.get("a") == b"1"
 
 

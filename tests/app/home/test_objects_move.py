@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -16,11 +18,11 @@ import pytest
 from typer.testing import CliRunner
 
 from app.commands.cli import app
-from app.desk.errors import ParentMoved, UpdateRunning, UsageProblem
+from app.desk.errors import ParentMoved, ReleaseDamaged, UpdateRunning, UsageProblem
 from app.desk.hits import SearchRequest
-from app.home import engines, lock
+from app.home import engines, in_bucket, lock
 from app.home.backup import write_backup
-from app.home.durable import FAULT_VARIABLE, KILLED, PUSH_POINTS
+from app.home.durable import FAULT_VARIABLE, KILLED, PUSH_POINTS, sha256_of
 from app.home.folder import Home
 from app.home.objects_move import DECIDED, HERE, move_objects
 from app.home.settings import load_settings
@@ -350,14 +352,53 @@ def test_repair_and_doctor_say_what_the_bucket_lacks_or_that_it_cannot_be_asked(
     assert said("repair") == "Nothing of what is live is damaged."
     (pack,) = (place / "packs").iterdir()
     pack.rename(tmp_path / "pack")
-    lacks = "lacks 1 of 1 packs of pictures, and files of 0 of "
-    assert lacks in said("repair")
-    assert lacks in said("doctor", "--quick")
+    for verb in (["repair"], ["doctor", "--quick"]):
+        found = said(*verb)
+        assert f"1 of 1 packs of pictures are missing in the bucket {address}. Look whether" in found
+        assert "Files of" not in found
     shutil.rmtree(place / "files")
-    lacks = "lacks 1 of 1 packs of pictures, and files of 3 of 5 "  # a release has none but its manifest
-    assert lacks in said("repair")
-    with Workspace.open(load_settings(home=home.root)) as workspace:
-        assert lacks in mending.mend(workspace, by="test").sentence
+    torn = "Files of 3 of 5 versions, indexes and releases are missing or damaged"
+    assert torn in said("repair", "--plan")  # a release has none but its manifest
+    assert re.search(r"`perennial repair` puts back \d+ files", said("doctor", "--quick"))
     place.rename(tmp_path / "elsewhere")
     for verb in (["repair"], ["repair", "--plan"], ["doctor", "--quick"]):
         assert "Whether everything is in the bucket is not known. The bucket" in said(*verb)
+
+
+def test_repair_puts_back_what_the_bucket_lost_or_has_damaged(home: Home, tmp_path: Path) -> None:
+    address, place = f"file://{tmp_path}/bucket", tmp_path / "bucket"
+    move_objects(home, address)
+    before = {file.name: file.read_bytes() for file in (place / "files").iterdir()}
+    lost, short, rotten, *_ = (place / "files").iterdir()
+    rotten.write_bytes(bytes(len(before[rotten.name])))
+    other = Home.open(shutil.copytree(home.root, tmp_path / "other"))
+    empty(other)
+    for name in ReleaseStore(other).names():  # another machine finds out what listing does not
+        with suppress(ReleaseDamaged):
+            ReleaseStore(other).verify_release(name)
+    lost.unlink()
+    short.write_bytes(short.read_bytes()[:-1])
+    with Workspace.open(load_settings(home=home.root)) as workspace:
+        lacking = in_bucket.lacking(home, workspace.catalog)
+        assert lacking.copies.keys() == {lost.name, short.name, rotten.name}
+        told = mending.mend(workspace, by="test").sentence
+        assert f"3 files were put back in the bucket {address}." in told
+        assert in_bucket.lacking(home, workspace.catalog).said == ""
+    assert {file.name: file.read_bytes() for file in (place / "files").iterdir()} == before
+    for name in ReleaseStore(other).names():
+        ReleaseStore(other).verify_release(name)
+
+
+def test_a_damaged_copy_is_not_put_back(home: Home, tmp_path: Path) -> None:
+    place = tmp_path / "bucket"
+    move_objects(home, f"file://{place}")
+    live = ReleaseStore(home).current()
+    assert live is not None
+    generation = home.generations / ReleaseStore(home).release(live.release).generation
+    index = generation / "index.faiss"
+    (generation / "manifest.json").write_text("torn")
+    (place / "files" / sha256_of(index)).unlink()
+    index.write_bytes(bytes(index.stat().st_size))
+    with home.open_catalog() as catalog:
+        assert "Files of 1 of 5" in in_bucket.put_back(home, catalog)
+        assert in_bucket.lacking(home, catalog).copies == {}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.desk.errors import UsageProblem
+from app.desk.errors import ClusterUnusable, UsageProblem
+from app.home.cluster import require_cluster
 from app.home.settings import Settings, load_settings
 
 
@@ -154,14 +155,17 @@ def test_a_cluster_is_named_by_host_and_port(address: str) -> None:
         load_settings(ray=address)
 
 
-def test_several_processes_train_on_a_cluster_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_train_on_a_cluster_alone() -> None:
     with pytest.raises(UsageProblem, match="setting training_workers .* name one by the setting ray"):
         load_settings(training_workers=2)
-    monkeypatch.setattr("app.home.settings.find_spec", lambda name: name)  # as if Ray were installed
     assert load_settings(ray="local", training_workers=2).training_workers == 2
 
 
-def test_a_cluster_needs_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_needs_ray_where_it_is_used_and_not_where_it_is_only_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(UsageProblem, match=r"setting ray .* pip install 'perennial-search\[ray\]'"):
-        load_settings(ray="local")
+    named = load_settings(ray="local").ray
+    with pytest.raises(ClusterUnusable, match=r"setting `ray` .*pip install 'perennial-search\[ray\]'"):
+        require_cluster(named)
+    require_cluster("")

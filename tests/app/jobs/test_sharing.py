@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 from app.desk.errors import AppError
 from app.home import engines, holding
 from app.home.folder import Home
+from app.home.objects_move import move_objects
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.jobs import sharing, worker
@@ -23,7 +26,7 @@ from ingest.intake import IntakeOptions
 from ingest.leases import Holder
 from ingest.objects import Objects
 from tests.app.server.served import make_home, sample_upload
-from tests.bucket import made
+from tests.bucket import blockable, made
 
 
 @pytest.fixture
@@ -145,3 +148,26 @@ def test_what_only_another_machine_can_do_waits_for_it_and_what_it_left_is_taken
         # What trains and was stopped in order waits for a person.
         assert [job.id for job in worker.left(settings, jobs)] == [died, ended]
         assert worker.left(settings, [*jobs, died, ended]) == []
+
+
+@pytest.mark.postgres
+def test_a_job_waits_longer_for_a_bucket_that_hangs_than_somebody_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = make_home(tmp_path)
+    home = Home.open(settings.home)
+    with blockable(tmp_path, monkeypatch) as (address, proxy), home.open_catalog() as catalog:
+        move_objects(home, address)
+        job = catalog.add_job("doctor", {"every_byte": False, "by": "test"})
+        before = proxy.accepted
+        proxy.hang()
+        command = [sys.executable, "-m", "app.jobs.job_runner", "--home", str(home.root), job.id]
+        with subprocess.Popen(command) as process:
+            while proxy.accepted == before:
+                assert process.poll() is None
+                time.sleep(0.1)
+            time.sleep(9)  # somebody would be told after five
+            proxy.restore()
+            assert process.wait(60) == 0
+        found = {one["check"]: one["level"] for one in catalog.job(job.id).result["found"]}
+        assert found["bucket"] == "ok"

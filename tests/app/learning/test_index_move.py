@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from app.home.catalog_move import move_catalog
 from app.home.folder import Home
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, going_live, pruning
+from app.learning import adding, going_live
 from app.learning.index_move import move_index
 from app.local.at_home import AtHome
 from app.query.snapshot import Snapshot
@@ -26,11 +27,13 @@ from index import elsewhere, faiss_index, milvus, vector_tables
 from index.errors import VectorsRefused, VectorsUnreachable
 from index.faiss_index import FaissVectors
 from index.generation import Generation
+from index.milvus import MilvusVectors
 from ingest.intake import IntakeOptions
 from tests import milvus_server
 from tests.app.server.served import search, served
 from tests.app.small_home import copy_of, sample_chunk, small_home
 from tests.index.engines import MILVUS, PGVECTOR
+from tests.tcp_proxy import through_proxy
 
 ASKED = (
     {"text": "a red boat"},
@@ -135,7 +138,10 @@ def test_what_is_kept_of_pruned_releases_goes_with_them(home: Home, to: str) -> 
         three = np.eye(3, dtype=np.float32)
         engine.make("0" * 64, FaissVectors(faiss_index.build(three)), "Flat", lambda: three)
         kept = {*engine.known()} - {"0" * 64}
-        pruning.prune(workspace, [], 5, why="to see", by="test")
+        said = CliRunner().invoke(
+            app, ["prune", "--yes", "--home", str(home.root)]
+        )  # and there is no release to prune
+        assert said.exit_code == 0, said.output
         assert {*engine.known()} == kept
 
 
@@ -234,6 +240,31 @@ def test_a_milvus_that_is_away_is_no_damage_of_the_releases(home: Home) -> None:
         assert workspace.releases.standing().skipped == ()
     with opened(home) as workspace:  # who learns reads the files
         assert len(workspace.open_generation(going_live.live_release(workspace)[1].generation)) > 0
+
+
+@pytest.mark.milvus
+def test_a_server_that_starts_while_milvus_is_away_searches_the_files_says_so_and_goes_back(
+    home: Home,
+) -> None:
+    there = urlsplit(milvus_server.place())
+    with through_proxy((str(there.hostname), int(there.port or 0))) as proxy:
+        with opened(home) as workspace:
+            move_index(workspace, f"http://127.0.0.1:{proxy.port}{there.path}")
+        proxy.refuse()
+        settings = load_settings(home=home.root, poll_seconds=0.1)
+        with served(settings) as server, server.client() as client:
+
+            def degraded() -> str:
+                return " ".join(one["what"] for one in client.get("/readyz").json()["degraded"])
+
+            assert search(client, text="a red boat")["hits"]
+            assert soon(lambda: "this server searches the index in its files" in degraded())
+            proxy.restore()
+            assert soon(lambda: engine_of(server.serving.snapshot().generation) is MilvusVectors)
+            assert soon(lambda: degraded() == "")
+            assert search(client, text="a red boat")["hits"]
+            proxy.refuse()
+            assert soon(lambda: "searches are refused" in degraded())
 
 
 @pytest.mark.parametrize(

@@ -120,5 +120,6 @@ def test_the_verb_shows_first_and_does_it_when_told(home: Path) -> None:
     assert "--yes" in shown.output
     assert document("prune", "--keep", "2", home=home)["going"]
     assert document("prune", "--keep", "2", "--yes", home=home)["folders"]
-    assert "nothing to prune" in run("prune", "--keep", "2", home=home).output
+    for more in ([], ["--yes"]):
+        assert "nothing to prune" in run("prune", "--keep", "2", *more, home=home).output
     assert "pruned" in run("releases", home=home).output
