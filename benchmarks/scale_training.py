@@ -6,7 +6,6 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from unittest import mock
 
 import torch
 from speed_timing import ROOT
@@ -37,10 +36,11 @@ def lines(home: Path) -> list[str]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with Workspace.open(settings) as workspace, mock.patch.object(training, "WORTH_SECONDS", 0.0):
+        training.WORTH_SECONDS = 0.0  # however short it is here
+        with Workspace.open(settings) as workspace:
             adding.add_chunk(workspace, chunk, IntakeOptions(), by="benchmark")
-            alone, each = _timed(workspace, 1)
-            together, shared = _timed(workspace, PROCESSES)
+            alone, each = _timed(workspace, alone=True)
+            together, shared = _timed(workspace, alone=False)
     finally:
         torch.set_num_threads(before)
     ours, theirs = alone.encoder.state(), together.encoder.state()
@@ -54,7 +54,7 @@ def lines(home: Path) -> list[str]:
     ]
 
 
-def _timed(workspace: Workspace, processes: int) -> tuple[Trained, float]:
+def _timed(workspace: Workspace, *, alone: bool) -> tuple[Trained, float]:
     """Trains, and returns what came of it and the seconds of an epoch after the first."""
     record = going_live.live_release(workspace)[1]
     options = {"epochs": EPOCHS}
@@ -64,6 +64,6 @@ def _timed(workspace: Workspace, processes: int) -> tuple[Trained, float]:
     def see(step: TrainingProgress) -> None:
         seen.append((time.perf_counter(), step.done * EPOCHS))
 
-    done = trained(workspace, replace(lesson, validation=()), processes=processes, progress=see)
+    done = trained(workspace, replace(lesson, validation=()), alone=alone, progress=see)
     since = [one for one in seen if one[1] >= 1]
     return done, (since[-1][0] - since[0][0]) / (since[-1][1] - since[0][1])

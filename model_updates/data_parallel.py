@@ -4,29 +4,30 @@ Every process runs the same update, on the same pairs with the same random numbe
 share of the rows, and then all have all features, with gradients: so a loss sees every negative, a memory or an anchor
 is shared out as a batch is, and neither the trainer nor a strategy knows how many they are. Going back, a share's
 gradients are added up before they reach a parameter, as the one and as the other of Megatron-LM's conjugate operators
-do (Shoeybi et al., arXiv:1909.08053, section 3). So every gradient is that of one process but for float rounding, also
-one that a strategy asks for by itself.
+do (Shoeybi et al., arXiv:1909.08053, section 3). So every gradient of a parameter is that of one process but for float
+rounding, also one that a strategy asks for by itself. What dropout leaves out is not what it leaves out in one process.
 
 What looks at a whole batch is run whole by every process: norms over a batch, inserts that may remember what a batch
 chose, and towers that are watched at work (`together`).
 """
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.autograd.function import once_differentiable
 from torch.distributed import ProcessGroup
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from model_updates.encoder import Encoder
 from model_updates.inserts import ENCODER, Insert
 from model_updates.routes import BASE, Route
+from model_updates.strategy import Epochs, Strategy, UpdateContext
 from model_updates.vocabulary import SHARED
 
 RunRows = Callable[[Tensor, Route], Tensor]
-
-_APART = 1_000_003  # between the seeds of two processes
 
 
 class DataParallelEncoder(Encoder):
@@ -41,7 +42,6 @@ class DataParallelEncoder(Encoder):
 
     group: ProcessGroup | None = None
     shared: int = 0
-    _calls: int = 0
 
     @classmethod
     def of(cls, encoder: Encoder, group: ProcessGroup | None) -> "DataParallelEncoder":
@@ -89,7 +89,6 @@ class DataParallelEncoder(Encoder):
     def _shared_out(self, tower: str, run: RunRows, rows: Tensor, route: Route) -> Tensor:
         if self.group is None or len(rows) < 2 or self._looks_at_batches(tower):
             return run(rows, route)
-        self._calls += 1
         self.shared += len(rows)
         size, rank = self.group.size(), self.group.rank()
         each = -(-len(rows) // size)
@@ -117,14 +116,41 @@ class DataParallelEncoder(Encoder):
         )
 
     def _drawn_apart(self, run: RunRows, rows: Tensor, route: Route) -> Tensor:
-        """Runs a share with random numbers of its own, and leaves those of the update as they were for all."""
+        """Runs a share with random numbers of its own, and leaves those of the update the same for all."""
         if not self.model.training or self.group is None:
             return run(rows, route)
-        cards = [rows.device] if rows.is_cuda else []
-        with torch.random.fork_rng(cards):
-            number = self._calls * self.group.size() + self.group.rank()
-            torch.manual_seed((torch.initial_seed() + _APART * number) % (1 << 63))
-            return run(rows, route)
+        with torch.random.fork_rng([rows.device] if rows.is_cuda else []):
+            common = hashlib.sha256(torch.get_rng_state().numpy().data).digest()
+            torch.manual_seed(int.from_bytes(common[:7]) + self.group.rank())
+            before = torch.get_rng_state()
+            features = run(rows, route)
+            drew = torch.tensor(int(not torch.equal(before, torch.get_rng_state())), device=rows.device)
+        distributed.all_reduce(drew, group=self.group)
+        if drew:
+            torch.rand(())  # the next call draws others, also after a checkpoint
+        return features
+
+
+def up_to_its_end(strategy: Strategy, begins_epoch: Callable[[], None]) -> Strategy:
+    """Returns a strategy that trains and does not end its update: who has its last checkpoint can.
+
+    `begins_epoch` is called before each epoch, when the checkpoint of the one before is there.
+    """
+    kind = type(strategy)
+
+    def before_epoch(self: Strategy, epoch: int, batches: Epochs) -> None:
+        begins_epoch()
+        kind.before_epoch(self, epoch, batches)
+
+    def after_update(self: Strategy, context: UpdateContext, batches: Epochs) -> None:
+        pass
+
+    def notes(self: Strategy) -> list[str]:
+        return []  # some are of what `after_update` found
+
+    hooks = {"before_epoch": before_epoch, "after_update": after_update, "notes": notes}
+    strategy.__class__ = type(kind.__name__, (kind,), hooks)
+    return strategy
 
 
 class _Towers(nn.Module):
@@ -145,26 +171,24 @@ class _Leaves(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, group: ProcessGroup, *parameters: Tensor) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
-        ctx.group = group
-        ctx.save_for_backward(*parameters)
+        ctx.group, ctx.like = group, [(one.shape, one.dtype, one.device) for one in parameters]
         return tuple(parameter.view_as(parameter) for parameter in parameters)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        parameters = ctx.saved_tensors
         # What no share has reached has no gradient; zeros would let it decay.
         reached = torch.tensor([gradient is not None for gradient in gradients], dtype=torch.int32)
-        reached = reached.to(parameters[0].device)
+        reached = reached.to(ctx.like[0][2])
         distributed.all_reduce(reached, group=ctx.group)
         chosen = [n for n, count in enumerate(reached.tolist()) if count]
-        parts = [torch.zeros_like(parameters[n]) if gradients[n] is None else gradients[n] for n in chosen]
-        found: list[Tensor | None] = [None] * len(parameters)
-        if parts:
-            flat = torch.cat([part.reshape(-1) for part in parts if part is not None])
+        found: list[Tensor | None] = [None] * len(gradients)
+        if chosen:
+            flat = torch.cat([_or_zeros(gradients[n], *ctx.like[n]).reshape(-1) for n in chosen])
             distributed.all_reduce(flat, group=ctx.group)
-            pieces = torch.split(flat, [parameters[n].numel() for n in chosen])
+            pieces = torch.split(flat, [ctx.like[n][0].numel() for n in chosen])
             for n, piece in zip(chosen, pieces, strict=True):
-                found[n] = piece.view_as(parameters[n])
+                found[n] = piece.view(ctx.like[n][0])
         return (None, *found)
 
 
@@ -181,10 +205,14 @@ class _Gathered(torch.autograd.Function):
         return _gathered(share, group)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        (gradient,) = gradients
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor | None) -> tuple[Tensor | None, ...]:
         mine = None if gradient is None else gradient[ctx.rank * ctx.rows :][: ctx.rows]
         return (None, mine, *[None] * ctx.leaves)
+
+
+def _or_zeros(gradient: Tensor | None, shape: torch.Size, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.zeros(shape, dtype=dtype, device=device) if gradient is None else gradient
 
 
 def _gathered(share: Tensor, group: ProcessGroup) -> Tensor:

@@ -17,7 +17,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator
+from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -164,13 +164,6 @@ class Settings(BaseSettings):
                 "Pictures are read on this machine, so it has to be a node of the cluster; ray:// does not make it one."
             )
         return address
-
-    @field_validator("training_workers")
-    @classmethod
-    def _on_a_cluster(cls, count: int, info: ValidationInfo) -> int:
-        if count > 1 and info.data.get("ray") == "":
-            raise ValueError("More than one train on a Ray cluster alone: name one by the setting ray, too.")
-        return count
 
     @field_validator("log_level", mode="before")
     @classmethod

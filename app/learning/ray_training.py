@@ -7,9 +7,9 @@ goes on from it on the machine of the job, which ends it as if it had been inter
 """
 
 import logging
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,6 @@ from PIL import Image
 from torch import Tensor
 
 from app.desk.errors import ClusterUnusable
-from app.desk.troubles import explain
 from app.home.cluster import joined, last_line, room
 from app.home.settings import Settings
 from app.home.store import ReleaseRecord
@@ -32,17 +31,20 @@ from ingest.blobs import decoded
 from ingest.errors import UnknownImage
 from ingest.sentence import phrase
 from model_updates.checkpoint import FILE
-from model_updates.data_parallel import DataParallelEncoder
+from model_updates.data_parallel import DataParallelEncoder, up_to_its_end
+from model_updates.errors import ModelUpdateError
 from model_updates.pair_sets import PairSet, PictureRows, UpdateData
 from model_updates.pairs import TrainingPair
 from model_updates.progress import TrainingProgress
-from model_updates.strategy import Epochs, Strategy, UpdateContext
+from model_updates.strategy import Strategy, UpdateContext
 from model_updates.trainer import run_update
+from model_updates.version_files import GRAPHS
 from model_updates.versions import load_version
 
 logger = logging.getLogger(__name__)
 
-_TRIES_AGAIN = 3  # after a process died
+_TRIES_AGAIN = 3  # after a process died, or could not begin
+_AT_A_TIME = 16  # questions that are answered
 _LOOKS_SECONDS = 0.5  # between two looks at how far they are
 _HUNG_SECONDS = 600  # that a process waits for the others
 
@@ -52,7 +54,7 @@ class TrainingParcel:
     """What each process that trains is given: a lesson, and what is frozen about it."""
 
     previous: Files  # of the version that is taught
-    anchor: Files  # of the version that its line started from
+    anchor: Files | None  # of the version that its line started from; None where it is the same
     strategy: Strategy  # before it teaches
     pairs: Sequence[TrainingPair]
     learned_languages: frozenset[str]
@@ -107,7 +109,10 @@ class JobHome:
         """Puts a checkpoint into the place of the one before."""
         self._checkpoints.mkdir(parents=True, exist_ok=True)
         temporary = self._checkpoints / f".{FILE}.sent"
-        temporary.write_bytes(checkpoint)
+        with temporary.open("wb") as file:
+            file.write(checkpoint)
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(self._checkpoints / FILE)
 
     def tell(self, progress: TrainingProgress) -> None:
@@ -119,26 +124,6 @@ class JobHome:
         return self._told
 
 
-@dataclass(frozen=True)
-class Together:
-    """What became of an update that several processes trained."""
-
-    wrong: str = (
-        ""  # what one of them met that was foreseen; the checkpoints reach as far as the epoch before
-    )
-    image_forwards: int = 0  # pictures that the image tower embedded, whoever did
-    shared: int = 0  # rows that were shared out; none where a strategy looks at whole batches alone
-
-    def notes(self, count: int) -> tuple[str, ...]:
-        """Returns sentences for the report of an update that so many processes trained."""
-        if self.wrong:
-            return (f"{count} processes began it on a Ray cluster, and this one ended it: {self.wrong}",)
-        return (
-            f"Trained by {count} processes of a Ray cluster."
-            + ("" if self.shared else " They saved no time, since this strategy looks at whole batches."),
-        )
-
-
 def train_on_ray(
     workspace: Workspace,
     lesson: Lesson,
@@ -147,8 +132,11 @@ def train_on_ray(
     apart: Collection[str],
     checkpoints: Path,
     progress: Callable[[TrainingProgress], None],
-) -> Together:
-    """Has a cluster train a lesson up to its last checkpoint; `data` is what was gathered for it.
+    begun: TrainingProgress,
+) -> int:
+    """Has a cluster train a lesson up to its last checkpoint; returns how many pictures its towers embedded.
+
+    `data` is what was gathered for it, and `begun` what is told until there is more to tell.
 
     Raises:
         ClusterUnusable: it does not answer, has too few cores, or fails. The checkpoints are kept.
@@ -173,22 +161,35 @@ def train_on_ray(
         here = {"ray.io/node-id": ray.get_runtime_context().get_node_id()}
         home = (
             ray.remote(JobHome)
-            .options(num_cpus=0, label_selector=here)
+            .options(num_cpus=0, label_selector=here, max_concurrency=_AT_A_TIME)
             .remote(
                 settings, lesson.parent, [*lesson.train, *lesson.validation], apart, checkpoints.resolve()
             )
         )
         given = {"parcel": [ray.put(_parcel(workspace, lesson, data, threads))], "home": home}
-        with TemporaryDirectory(prefix="perennial-ray-") as storage:
-            return _fitted(given, count, threads, storage, home, progress)
+        fit = ray.remote(_fit).options(num_cpus=0, label_selector=here, max_retries=0)
+        ended, told = fit.remote(given, count, threads), begun
+        try:
+            while not ray.wait([ended], timeout=_LOOKS_SECONDS)[0]:
+                told = ray.get(home.told.remote()) or told
+                progress(told)  # also where it is the same: a job is cancelled by what telling it finds
+            return int(ray.get(ended))
+        except ray.exceptions.RayError as error:
+            raise ClusterUnusable(
+                phrase(
+                    "Ray did not train this ({why}). Its machines need Python, Ray and Perennial in the versions of "
+                    "this one. Finished epochs are kept: the same again goes on from there.",
+                    why=last_line(str(error)),
+                )
+            ) from error
 
 
 def _parcel(workspace: Workspace, lesson: Lesson, data: UpdateData, threads: int) -> TrainingParcel:
     root = workspace.root_of(lesson.parent.version)
     folders = [workspace.releases.version_folder(version) for version in (lesson.parent.version, root)]
     return TrainingParcel(
-        previous=files_of(folders[0]),
-        anchor=files_of(folders[1]),
+        previous=_read(folders[0]),
+        anchor=None if folders[0] == folders[1] else _read(folders[1]),
         strategy=lesson.again(workspace),
         pairs=lesson.train,
         learned_languages=frozenset(lesson.parent.manifest.languages),
@@ -198,6 +199,11 @@ def _parcel(workspace: Workspace, lesson: Lesson, data: UpdateData, threads: int
         data=_portable(data),
         threads=threads,
     )
+
+
+def _read(folder: Path) -> Files:
+    """Returns what a version is opened from in torch."""
+    return {name: data for name, data in files_of(folder).items() if not name.startswith(GRAPHS)}
 
 
 def _portable(data: UpdateData) -> UpdateData:
@@ -225,45 +231,26 @@ def _no_pictures(image_id: str) -> Image.Image:
     raise UnknownImage(image_id)
 
 
-def _fitted(
-    given: dict[str, Any],
-    count: int,
-    threads: int,
-    storage: str,
-    home: Any,
-    progress: Callable[[TrainingProgress], None],
-) -> Together:
-    """Runs Ray Train in a thread, and tells how far it is meanwhile."""
-    import ray
-    from ray.train import FailureConfig, RunConfig, ScalingConfig, TrainingFailedError
+def _fit(given: dict[str, Any], count: int, threads: int) -> int:
+    """Runs Ray Train. That is a task of its own, since what asks Ray in a thread dies where Ray is shut down."""
+    from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    trainer = TorchTrainer(
-        train,
-        train_loop_config=given,
-        torch_config=TorchConfig(backend="gloo", timeout_s=_HUNG_SECONDS),
-        scaling_config=ScalingConfig(num_workers=count, resources_per_worker={"CPU": threads}),
-        run_config=RunConfig(storage_path=storage, failure_config=FailureConfig(max_failures=_TRIES_AGAIN)),
+    # Failures to begin are counted, too: a cluster may be busy, or have lost a machine for good.
+    failures = FailureConfig(
+        max_failures=_TRIES_AGAIN,
+        controller_failure_limit=_TRIES_AGAIN,
+        max_preemption_failures=_TRIES_AGAIN,
     )
-    pool, told = ThreadPoolExecutor(1), None
-    try:
-        ended = pool.submit(trainer.fit)
-        while not wait([ended], _LOOKS_SECONDS).done:
-            now = ray.get(home.told.remote())
-            if now is not None and now != told:
-                told = now
-                progress(now)
-        return Together(**ended.result().return_value)
-    except (ray.exceptions.RayError, TrainingFailedError) as error:
-        raise ClusterUnusable(
-            phrase(
-                "Ray did not train this ({why}). Its machines need Python, Ray and Perennial in the versions of this "
-                "one. Finished epochs are kept: the same again goes on from there.",
-                why=last_line(str(error)),
-            )
-        ) from error
-    finally:
-        pool.shutdown(wait=False)  # who is told may end this, and then Ray is shut down first
+    with TemporaryDirectory(prefix="perennial-ray-") as storage:
+        trainer = TorchTrainer(
+            train,
+            train_loop_config=given,
+            torch_config=TorchConfig(backend="gloo", timeout_s=_HUNG_SECONDS),
+            scaling_config=ScalingConfig(num_workers=count, resources_per_worker={"CPU": threads}),
+            run_config=RunConfig(storage_path=storage, failure_config=failures),
+        )
+        return int(trainer.fit().return_value)
 
 
 class _Asked:
@@ -278,8 +265,8 @@ class _Asked:
         return lambda *given: ray.get(getattr(self._actor, name).remote(*given))
 
 
-def train(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Trains in one of the processes; what is returned says what went wrong that was foreseen.
+def train(given: Mapping[str, Any]) -> int:
+    """Trains in one of the processes; returns how many pictures the towers of all embedded.
 
     Args:
         given: "parcel", where a `TrainingParcel` lies, and "home", the actor of a `JobHome`.
@@ -292,22 +279,17 @@ def train(given: Mapping[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(parcel.threads)
     with TemporaryDirectory(prefix="perennial-training-") as place:
         folder = Path(place)
-        kept = home.checkpoint()
-        if kept is not None:
-            (folder / FILE).write_bytes(kept)
+        kept = [home.checkpoint() if is_first else None]  # all go on from the same
+        torch.distributed.broadcast_object_list(kept, src=0)
+        if kept[0] is not None:
+            (folder / FILE).write_bytes(kept[0])
         write_files(folder / "previous", parcel.previous)
-        write_files(folder / "anchor", parcel.anchor)
-        try:
-            return _trained(parcel, home, folder, is_first=is_first)
-        except Exception as error:
-            problem = explain(error)
-            if problem is None:
-                raise
-            logger.warning("training: %r", error)
-            return asdict(Together(wrong=str(problem.sentence)))
+        if parcel.anchor is not None:
+            write_files(folder / "anchor", parcel.anchor)
+        return _trained(parcel, home, folder, is_first=is_first)
 
 
-def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool) -> dict[str, Any]:
+def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool) -> int:
     group = torch.distributed.group.WORLD
 
     def opened(name: str) -> DataParallelEncoder:
@@ -325,7 +307,7 @@ def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool)
         encoder=encoder,
         pairs=parcel.pairs,
         learned_languages=parcel.learned_languages,
-        open_anchor=lambda: opened("anchor"),
+        open_anchor=lambda: opened("previous" if parcel.anchor is None else "anchor"),
         open_previous=lambda: opened("previous"),
         learned_domains=parcel.learned_domains,
         seed=parcel.seed,
@@ -335,29 +317,16 @@ def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool)
         open_known=home.known,
         open_reference=home.reference,
     )
-    run_update(
-        _sending(parcel.strategy, send),
-        context,
-        lambda _: replace(parcel.data, load_image=picture),
-        checkpoints=folder,
-        progress=home.tell if is_first else None,
-    )
+    try:
+        run_update(
+            up_to_its_end(parcel.strategy, send),
+            context,
+            lambda _: replace(parcel.data, load_image=picture),
+            checkpoints=folder,
+            progress=home.tell if is_first else None,
+        )
+    except ModelUpdateError as error:
+        # All met it. The machine of the job goes on from the last checkpoint, meets it as well, and says so.
+        logger.warning("training ended early: %s", error)
     send()
-    return asdict(Together(image_forwards=encoder.image_forwards, shared=encoder.shared))
-
-
-def _sending(strategy: Strategy, send: Callable[[], None]) -> Strategy:
-    """Returns a strategy that sends each checkpoint when its epoch is over, and leaves the end to the job's machine."""
-    kind = type(strategy)
-
-    def before_epoch(self: Strategy, epoch: int, batches: Epochs) -> None:
-        send()
-        kind.before_epoch(self, epoch, batches)
-
-    def after_update(self: Strategy, context: UpdateContext, batches: Epochs) -> None:
-        pass
-
-    strategy.__class__ = type(
-        kind.__name__, (kind,), {"before_epoch": before_epoch, "after_update": after_update}
-    )
-    return strategy
+    return encoder.image_forwards

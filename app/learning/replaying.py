@@ -58,7 +58,7 @@ def replay(workspace: Workspace, release: str, progress: Tell) -> Replayed:
         found = _trained_again(workspace, lesson, Path(staged), progress)
         now = environment(device_for(workspace.settings.device), processes=1)
         differing = tuple(_differing(folder, said, Path(staged), found))
-    then = made.environment
+    then = {"processes": "1", **made.environment}
     return Replayed(
         release=record.id,
         version=record.version,
@@ -125,7 +125,7 @@ def _trained_again(workspace: Workspace, lesson: Lesson, folder: Path, progress:
     candidate = trained(
         workspace,
         lesson,
-        processes=1,
+        alone=True,
         cache=Overlay(workspace.features),
         progress=lambda step: progress(Stage("train", f"epoch {step.epoch} of {step.epochs}", step.done)),
     ).encoder

@@ -1,8 +1,8 @@
 """Training a candidate on a lesson, with everything a strategy may ask for."""
 
+import gc
 import time
 from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from model_updates.trainer import TrainingReport, run_update
 
 CHECKPOINTS = "checkpoints"
 WORTH_SECONDS = 60.0  # of training: a cluster takes some twenty to begin
+TRIED_SECONDS = 1.0  # of training, to know
 
 
 class Trained(NamedTuple):
@@ -71,13 +72,13 @@ def trained(
     checkpoints: Path | None = None,
     gathered: Callable[[int, int], None] | None = None,
     progress: Callable[[TrainingProgress], None] | None = None,
-    processes: int | None = None,
+    alone: bool = False,
 ) -> Trained:
     """Trains a copy of a lesson's parent; `gathered` is told (pictures embedded, pictures to embed).
 
     No caption of the pictures `apart`, by id, is among what it trains beside. Features are kept in the home's cache, or
-    in the one that is given. What would take more than a minute is trained by so many `processes` of the Ray cluster,
-    as many as the settings say where none are given.
+    in the one that is given. What would take more than a minute is trained by several processes of the Ray cluster
+    that the settings name, unless this one is to train `alone`.
 
     Raises:
         ClusterUnusable: the cluster does not answer, has too few cores, or fails. The checkpoints are kept.
@@ -97,27 +98,57 @@ def trained(
             progress=gathered,
         )
 
-    began, together, count = time.monotonic(), None, 1
-    with ExitStack() as stack:
-        if _is_worth_a_cluster(workspace, lesson, context, data, processes):
-            from app.learning.ray_training import train_on_ray
-
-            count = workspace.settings.training_workers
-            checkpoints = checkpoints or Path(stack.enter_context(TemporaryDirectory(prefix="perennial-")))
-            given = data(context, lesson.again(workspace))
-            together = train_on_ray(
-                workspace, lesson, given, apart=apart, checkpoints=checkpoints, progress=progress or _untold
-            )
-        report = run_update(lesson.strategy, context, data, checkpoints=checkpoints, progress=progress)
-    candidate.spares_second = live.spares_second  # learned as a whole, it is measured as it will be searched
-    if together is not None:
-        report = replace(
-            report,
-            seconds=time.monotonic() - began,
-            image_forwards=report.image_forwards + together.image_forwards,
-            notes=(*report.notes, *together.notes(count)),
+    begun = None if alone else _begun_as_long(workspace, lesson, context, data)
+    if begun is None:
+        report, count = (
+            run_update(lesson.strategy, context, data, checkpoints=checkpoints, progress=progress),
+            1,
         )
+    else:
+        with TemporaryDirectory(prefix="perennial-") as own:
+            checkpoints = checkpoints or Path(own)
+            report, count = _together(workspace, lesson, context, data, apart, begun, checkpoints, progress)
+    candidate.spares_second = live.spares_second  # learned as a whole, it is measured as it will be searched
     return Trained(candidate.to("cpu"), report, count)
+
+
+def _together(
+    workspace: Workspace,
+    lesson: Lesson,
+    context: UpdateContext,
+    data: Gather,
+    apart: Collection[str],
+    begun: TrainingProgress,
+    checkpoints: Path,
+    progress: Callable[[TrainingProgress], None] | None,
+) -> tuple[TrainingReport, int]:
+    """Has a cluster train a lesson, and ends it here; returns by how many processes it was trained."""
+    from app.learning.ray_training import train_on_ray
+
+    began, count, here = time.monotonic(), workspace.settings.training_workers, []
+
+    def tell(step: TrainingProgress) -> None:
+        if progress is not None:
+            progress(step)
+
+    def train_here(step: TrainingProgress) -> None:
+        here.append(step)
+        tell(step)
+
+    given = data(context, lesson.again(workspace))
+    forwards = train_on_ray(
+        workspace, lesson, given, apart=apart, checkpoints=checkpoints, progress=tell, begun=begun
+    )
+    report = run_update(lesson.strategy, context, data, checkpoints=checkpoints, progress=train_here)
+    said = f"{count} processes of a Ray cluster"
+    note = f"Begun by {said}, and gone on with by this one." if here else f"Trained by {said}."
+    report = replace(
+        report,
+        seconds=time.monotonic() - began,
+        image_forwards=report.image_forwards + forwards,
+        notes=(*report.notes, note),
+    )
+    return report, count
 
 
 def _context(
@@ -136,35 +167,41 @@ def _context(
     return beside_others(context, apart)
 
 
-class _LongEnough(Exception):
-    """Ends a trial, once it is known how long the whole would take."""
+class _Seen(Exception):
+    """Ends a trial."""
 
 
-def _is_worth_a_cluster(
-    workspace: Workspace, lesson: Lesson, context: UpdateContext, data: Gather, processes: int | None
-) -> bool:
-    """Tries a lesson on copies for a second or two, where a cluster may train it, to see how long it would take here.
+def _begun_as_long(
+    workspace: Workspace, lesson: Lesson, context: UpdateContext, data: Gather
+) -> TrainingProgress | None:
+    """Begins a lesson on copies, where a cluster may train it; returns how far it got if the rest takes long here.
 
-    What is on a card stays there, and what is solved at once is solved here.
+    What is on a card stays there, and what takes one epoch stays here: most of that is solved at once.
     """
-    wanted = workspace.settings.training_workers if processes is None else processes
-    is_on_card = str(context.encoder.device) != "cpu"
-    if wanted < 2 or not workspace.settings.ray or is_on_card or lesson.strategy.foreseen(context).epochs < 2:
-        return False
-    left: list[float] = []
+    settings, is_on_card = workspace.settings, str(context.encoder.device) != "cpu"
+    if not settings.ray or settings.training_workers < 2 or is_on_card:
+        return None
+    if lesson.strategy.foreseen(context).epochs < 2:
+        return None
+    seen: list[tuple[float, TrainingProgress]] = []
 
     def see(step: TrainingProgress) -> None:
-        left.append(step.seconds_left)
-        raise _LongEnough
+        seen.append((time.monotonic(), step))
+        if len(seen) > 1 and seen[-1][0] - seen[0][0] > TRIED_SECONDS:
+            raise _Seen
 
     trial, strategy = replace(context, encoder=context.encoder.copy()), lesson.again(workspace)
-    with suppress(_LongEnough):
+    try:
         run_update(strategy, trial, partial(data, strategy=strategy), progress=see)
-    return bool(left) and left[0] > WORTH_SECONDS
-
-
-def _untold(step: TrainingProgress) -> None:
-    """Takes what nobody asked to be told."""
+    except _Seen:
+        # Not from the first, which pays for what is set up once.
+        (first, before), (last, begun) = seen[0], seen[-1]
+        left = (1 - begun.done) * (last - first) / (begun.done - before.done)
+        return replace(begun, seconds_left=left) if left > WORTH_SECONDS else None
+    finally:
+        del trial, strategy
+        gc.collect()  # an encoder is hundreds of megabytes, and lies in cycles
+    return None
 
 
 def update_context(

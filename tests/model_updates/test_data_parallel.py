@@ -8,9 +8,18 @@ import pytest
 import torch
 from torch import Tensor, distributed
 
-from model_updates.data_parallel import DataParallelEncoder
-from tests.model_updates.contract import BOTH, CASES, IN_CLOSED_FORM
-from tests.model_updates.tiny import tiny_encoder
+from model_updates.data_parallel import DataParallelEncoder, up_to_its_end
+from tests.model_updates.contract import (
+    BOTH,
+    CASES,
+    IN_CLOSED_FORM,
+    first_context,
+    first_update,
+    made,
+    run,
+    steps_of,
+)
+from tests.model_updates.tiny import assert_same_state, tiny_encoder
 from tests.model_updates.two_processes import RESNET, Learned, file_of, learn, start
 
 # One for each way to use the towers; the others with -m slow.
@@ -50,8 +59,12 @@ def learned(
     """What each of two processes learned together, and what one learns alone, by the case."""
     cases, folder = list(request.param), tmp_path_factory.mktemp("two")
     both = start(folder, cases)
-    alone = {case: learn(case, None) for case in cases}
-    assert [one.wait(timeout=300) for one in both] == [0, 0]
+    try:
+        alone = {case: learn(case, None) for case in cases}
+        assert [one.wait(timeout=300) for one in both] == [0, 0]
+    finally:
+        for one in both:
+            one.kill()
     ranks = [torch.load(file_of(folder, rank)) for rank in range(2)]
     return {case: [alone[case], *(Learned(*rank[case]) for rank in ranks)] for case in cases}
 
@@ -104,6 +117,20 @@ def test_what_no_text_has_reached_has_no_gradient_and_so_does_not_decay(tmp_path
     reached = {name for name, parameter in encoder.parameters() if parameter.grad is not None}
     assert "token_embedding.weight" in reached
     assert not any(name.startswith("visual.") for name in reached)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH[:-1])
+def test_who_has_the_last_checkpoint_ends_an_update_that_others_trained(name: str, tmp_path: Path) -> None:
+    begins: list[bool] = []
+    elsewhere = up_to_its_end(made(name), lambda: begins.append(True))
+    run(elsewhere, first_context(name, tiny_encoder()), checkpoints=tmp_path)
+    assert begins or name in IN_CLOSED_FORM
+    encoder, here = tiny_encoder(), made(name)
+    report = run(here, first_context(name, encoder), checkpoints=tmp_path)
+    whole = first_update(name)
+    assert steps_of(here) == (steps_of(whole.strategy) if name in IN_CLOSED_FORM else 0)
+    assert_same_state(encoder.state(), whole.after.state())
+    assert (report.history, report.notes) == (whole.report.history, whole.report.notes)
 
 
 def _length(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> float:

@@ -155,12 +155,6 @@ def test_a_cluster_is_named_by_host_and_port(address: str) -> None:
         load_settings(ray=address)
 
 
-def test_several_processes_train_on_a_cluster_alone() -> None:
-    with pytest.raises(UsageProblem, match="setting training_workers .* name one by the setting ray"):
-        load_settings(training_workers=2)
-    assert load_settings(ray="local", training_workers=2).training_workers == 2
-
-
 def test_a_cluster_needs_ray_where_it_is_used_and_not_where_it_is_only_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
