@@ -27,19 +27,17 @@ ONE_OF_EACH = [
     *(
         "finetune+er",
         "ewc",
-        "rwalk",
         "c-clip",
         "incclip",
-        "mod-x",
         "ctp",
         "zscl",
-        "icarl",
-        "teir",
         "lora",
-        "mla",
+        "language-tables",
+        "evergreen",
+        BOTH,
+        "l2p",
     ),
-    *("p-tuning", "language-tables", "evergreen", BOTH, "l2p", "moe-adapters", "oewc", "ridge-heads"),
-    f"finetune@{RESNET}",
+    *("oewc", "ridge-heads", f"finetune@{RESNET}"),
 ]
 OTHERS = [name for name in CASES if name not in ONE_OF_EACH]
 # These look at whole batches, or train nothing.
