@@ -20,7 +20,7 @@ from tests.model_updates.contract import (
     steps_of,
 )
 from tests.model_updates.tiny import assert_same_state, tiny_encoder
-from tests.model_updates.two_processes import RESNET, Learned, file_of, learn, start
+from tests.model_updates.two_processes import HERE, RESNET, Learned, file_of, learn, start
 
 # One for each way to use the towers; the others with -m slow.
 ONE_OF_EACH = [
@@ -103,7 +103,11 @@ def test_an_encoder_of_no_group_runs_alone() -> None:
     assert isinstance(encoder.copy(), DataParallelEncoder)
 
 
-def test_what_no_text_has_reached_has_no_gradient_and_so_does_not_decay(tmp_path: Path) -> None:
+def test_what_no_text_has_reached_has_no_gradient_and_so_does_not_decay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in HERE.items():
+        monkeypatch.setenv(name, value)
     distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/meeting", rank=0, world_size=1)
     try:
         encoder = DataParallelEncoder.of(tiny_encoder(), distributed.group.WORLD)

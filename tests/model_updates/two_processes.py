@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,6 +19,8 @@ from tests.model_updates.contract import first_context, made, run
 from tests.model_updates.tiny import tiny_encoder
 
 ROOT = Path(__file__).parents[2]
+# Else gloo looks for the machine by its name, which may be known to nobody.
+HERE = {"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {}
 RESNET = "tiny-resnet"
 
 
@@ -53,7 +56,8 @@ def learn(case: str, group: ProcessGroup | None) -> Learned:
 def start(folder: Path, cases: list[str]) -> list[subprocess.Popen[bytes]]:
     """Starts two processes that learn cases together, one after another; each puts what it has into a file."""
     command = [sys.executable, "-m", "tests.model_updates.two_processes", str(folder)]
-    return [subprocess.Popen([*command, str(rank), *cases], cwd=ROOT) for rank in range(2)]
+    told = os.environ | HERE
+    return [subprocess.Popen([*command, str(rank), *cases], cwd=ROOT, env=told) for rank in range(2)]
 
 
 def file_of(folder: Path, rank: int) -> Path:
