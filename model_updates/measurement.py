@@ -10,6 +10,7 @@ What an encoder makes of a caption follows from fingerprints. Where they are tho
 already, so are the ranks, and nothing is computed again.
 """
 
+import itertools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -30,7 +31,7 @@ from model_updates.evaluation import (
     rank_slice,
 )
 from model_updates.features import FeatureCache, LoadImage, image_features, text_features
-from model_updates.readings import background
+from model_updates.readings import added, background
 from model_updates.routes import BASE
 from model_updates.search_encoder import Rows, SearchEncoder, unit
 
@@ -96,6 +97,8 @@ class Side:
 
 
 Results = dict[Measured, SliceResult]
+_Asked = tuple[HeldOut, NDArray[np.intp]]
+"""A slice, and the numbers of those of its captions that are asked."""
 
 
 def measure(
@@ -117,19 +120,22 @@ def measure_views(
     *,
     known: tuple[Side, Mapping[Measured, SliceResult]] | None = None,
     begin: Callable[[HeldOut], None] = lambda _: None,
+    ranks_alone: bool = False,
 ) -> Results:
     """Ranks every slice in its view.
 
     A slice without captions is left out. `known` is another version and its results on the same slices: what the two
-    read alike is not computed again. `begin` is told of each slice before it is measured.
+    read alike is not computed again. `begin` is told of each slice when its turn comes. Whoever needs `ranks_alone` is
+    spared the search for concepts, which are NaN then.
     """
     galleries: dict[tuple[str, ...], _Gallery] = {}
+    asked: dict[tuple[str, ...], list[_Asked]] = {}
     seen_alike: dict[tuple[str, ...], bool] = {}
     results: Results = {}
     for held_out in (one for one in slices if one.captions):
-        begin(held_out)
         earlier = None if known is None else known[1].get(held_out.measured)
         if held_out.view is View.OWN:
+            begin(held_out)
             if earlier is not None and known is not None and _same_own(side, known[0], held_out):
                 results[held_out.measured] = earlier
             else:
@@ -138,13 +144,26 @@ def measure_views(
         if held_out.gallery not in galleries:
             galleries[held_out.gallery] = _Gallery(side, held_out.gallery, load_image, cache)
             seen_alike[held_out.gallery] = known is not None and _seen_alike(side, known[0], held_out.gallery)
-        gallery = galleries[held_out.gallery]
         same = known[0] if known is not None and seen_alike[held_out.gallery] else None
         ranks, concepts, moved = _known_ranks(side, held_out, same, earlier)
-        if len(moved):
-            ranks[moved], concepts[moved] = _searched_ranks(gallery, held_out, moved)
-        results[held_out.measured] = _result(held_out, gallery.places, ranks, concepts)
-    return results
+        if not len(moved):
+            begin(held_out)
+        asked.setdefault(held_out.gallery, []).append((held_out, moved))
+        results[held_out.measured] = _result(held_out, galleries[held_out.gallery].places, ranks, concepts)
+    begun: set[Measured] = set()
+    for shown, captions in asked.items():
+        for held_out, numbers, scores in _scored(galleries[shown], captions):
+            if held_out.measured not in begun:
+                begin(held_out)
+                begun.add(held_out.measured)
+            ranks_of = held_out.shown.ranks if held_out.things else caption_ranks
+            own, right = _right(galleries[shown], held_out, numbers)
+            result = results[held_out.measured]
+            if not ranks_alone:
+                result.concepts[numbers] = _concepts(held_out, scores, right)
+            _leave_out(scores, held_out, numbers, own, right)
+            result.text_ranks[numbers] = ranks_of(scores, own, tolerance=TIE_TOLERANCE)
+    return {one.measured: results[one.measured] for one in slices if one.measured in results}
 
 
 def first_pictures(
@@ -157,7 +176,9 @@ def first_pictures(
         texts = [held_out.captions[number][1] for number in numbers]
         scores = unit(text_features(side.encoder, texts, held_out.key.language, cache)) @ images.T
     else:
-        scores, _, _ = next(_scored(_Gallery(side, held_out.gallery, load_image, cache), held_out, asked))
+        gallery = _Gallery(side, held_out.gallery, load_image, cache)
+        scores = np.concatenate([rows for _, _, rows in _scored(gallery, [(held_out, asked)])])
+        _leave_out(scores, held_out, asked, *_right(gallery, held_out, asked))
     return [held_out.gallery[place] for place in scores.argmax(axis=1).tolist()]
 
 
@@ -257,62 +278,75 @@ def _heard(side: Side, texts: Sequence[str]) -> list[Hashable]:
     return [side.heard[text] for text in texts]
 
 
-def _searched_ranks(
-    gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]
-) -> tuple[IntArray, FloatArray]:
-    """Returns the ranks of some captions' pictures in a gallery, each caption read as search reads it, and concepts."""
-    ranks_of = held_out.shown.ranks if held_out.things else caption_ranks
-    found = [
-        (ranks_of(scores, own, tolerance=TIE_TOLERANCE), concepts)
-        for scores, own, concepts in _scored(gallery, held_out, asked)
-    ]
-    return np.concatenate([ranks for ranks, _ in found]), np.concatenate([rows for _, rows in found])
-
-
 def _scored(
-    gallery: _Gallery, held_out: HeldOut, asked: NDArray[np.intp]
-) -> Iterator[tuple[NDArray[np.float32], IntArray, FloatArray]]:
-    """Yields blocks of captions: scores, those of pictures that are as right left out, the right places, concepts."""
+    gallery: _Gallery, asked: Sequence[_Asked]
+) -> Iterator[tuple[HeldOut, NDArray[np.intp], NDArray[np.float32]]]:
+    """Yields some captions of a slice at a time, each read as search reads it: slice, numbers in it, and (n, m) scores.
+
+    What the captions of a block have in common is computed once, of whatever slices they are.
+    """
     side = gallery.side
-    texts = [held_out.captions[int(n)][1] for n in asked]
-    own = np.asarray([gallery.places[held_out.captions[int(n)][0]] for n in asked], dtype=np.int64)
-    readings = side.read(texts)
-    domains = np.asarray(held_out.domains or (held_out.key.domain,) * len(gallery.ids))
-    for start in range(0, len(texts), BLOCK):
-        rows = slice(start, start + BLOCK)
-        scores = searched(side.encoder, texts[rows], readings[rows], gallery.vectors, gallery.cache)
-        right = {}
-        for row, number in enumerate(asked[rows]):
-            place = int(own[start + row])
-            same = {p for p in held_out.neutral.get(int(number), ()) if p != place}
-            if same:
-                right[row] = same | {place}
-        concepts, named = np.full((len(scores), 3), np.nan), list(right)
-        concepts[named] = _concepts(scores[named], list(right.values()), domains != held_out.key.domain)
-        for row, number in enumerate(asked[rows]):
-            place, shows = int(own[start + row]), list(right.get(row, ()))
-            best = scores[row, shows].max() if held_out.things and shows else scores[row, place]
-            scores[row, [*shows, *held_out.claimed.get(int(number), ())]] = -np.inf
-            scores[row, place] = best
-        yield scores, own[rows], concepts
+    captions = [(one, int(number)) for one, numbers in asked for number in numbers]
+    for start in range(0, len(captions), BLOCK):
+        block = captions[start : start + BLOCK]
+        texts = [one.captions[number][1] for one, number in block]
+        scores = searched(side.encoder, texts, side.read(texts), gallery.vectors, gallery.cache)
+        row = 0
+        for _, part in itertools.groupby(block, key=lambda caption: id(caption[0])):
+            told = list(part)
+            numbers = np.asarray([number for _, number in told], dtype=np.intp)
+            yield told[0][0], numbers, scores[row : row + len(told)]
+            row += len(told)
+
+
+def _right(
+    gallery: _Gallery, held_out: HeldOut, numbers: NDArray[np.intp]
+) -> tuple[IntArray, dict[int, set[int]]]:
+    """Returns the place of each caption's picture, and by row the places of all that are right, where it has others."""
+    own = [gallery.places[held_out.captions[number][0]] for number in numbers.tolist()]
+    right = {}
+    for row, (number, place) in enumerate(zip(numbers.tolist(), own, strict=True)):
+        same = {*held_out.neutral.get(number, ()), place}
+        if len(same) > 1:
+            right[row] = same
+    return np.asarray(own, dtype=np.int64), right
+
+
+def _leave_out(
+    scores: NDArray[np.float32],
+    held_out: HeldOut,
+    numbers: NDArray[np.intp],
+    own: IntArray,
+    right: Mapping[int, Collection[int]],
+) -> None:
+    """Takes out of (n, m) scores, in place, the pictures that are as right as a caption's own."""
+    for row, (number, place) in enumerate(zip(numbers.tolist(), own.tolist(), strict=True)):
+        shows = list(right.get(row, ()))
+        best = scores[row, shows].max() if held_out.things and shows else scores[row, place]
+        scores[row, [*shows, *held_out.claimed.get(number, ())]] = -np.inf
+        scores[row, place] = best
 
 
 def _concepts(
-    scores: NDArray[np.float32], right: Sequence[Collection[int]], is_other: NDArray[np.bool_]
+    held_out: HeldOut, scores: NDArray[np.float32], right: Mapping[int, Collection[int]]
 ) -> FloatArray:
     """Returns (n, 3) what `SliceResult.concepts` has of captions.
 
-    Scores are (n, m) of a gallery, `right` the places of pictures of the same thing, of each caption; `is_other` (m,)
-    says which are of another domain.
+    Scores are (n, m) of a gallery, `right` by row the places of pictures of the same thing.
     """
-    depth = min(CONCEPT_DEPTH, scores.shape[1])
-    first = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
-    rows = zip(first.tolist(), is_other[first].mean(axis=1), right, strict=True)
-    found = [
+    found = np.full((len(scores), 3), np.nan)
+    if not right:
+        return found
+    domains = np.asarray(held_out.domains or (held_out.key.domain,) * scores.shape[1])
+    depth, named = min(CONCEPT_DEPTH, scores.shape[1]), list(right)
+    first = np.argpartition(-scores[named], depth - 1, axis=1)[:, :depth]
+    others = (domains[first] != held_out.key.domain).mean(axis=1)
+    rows = zip(first.tolist(), others, right.values(), strict=True)
+    found[named] = [
         (sum(place in places for place in near) / min(depth, len(places)), other, min(places))
         for near, other, places in rows
     ]
-    return np.asarray(found).reshape(-1, 3)
+    return found
 
 
 def searched(
@@ -330,6 +364,7 @@ def searched(
     Each text has at least one reading; the images are (n_images, dim) float32 unit vectors.
     """
     scores = np.full((len(texts), len(images)), -np.inf, dtype=np.float32)
+    is_scored = np.zeros(len(texts), dtype=np.bool_)
     scale = encoder.similarity_scale
     spoken: dict[str, list[tuple[int, float]]] = {}
     for row, reading in enumerate(readings):
@@ -342,10 +377,12 @@ def searched(
         cosines = vectors @ images.T
         several = np.asarray([len(readings[row]) > 1 for row in rows])
         offsets[several] -= background(cosines[several])
-        counted = cosines + offsets[:, None]
-        scores[rows[~several]] = counted[~several]
+        cosines += offsets[:, None]
         # As `model_updates.readings.fused`, one reading after another.
-        scores[rows[several]] = np.logaddexp(scale * scores[rows[several]], scale * counted[several]) / scale
+        again = is_scored[rows]
+        scores[rows[~again]] = cosines[~again]
+        scores[rows[again]] = added(scores[rows[again]], cosines[again], scale)
+        is_scored[rows] = True
     return scores
 
 

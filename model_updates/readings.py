@@ -44,5 +44,25 @@ def fused(cosines: NDArray[np.float32], lowered: NDArray[np.float32], scale: flo
     """
     weights = scale * np.asarray(lowered, dtype=np.float64)
     exponents = scale * np.asarray(cosines, dtype=np.float64) + weights[:, None]
-    together = np.logaddexp.reduce(exponents, axis=0) - np.logaddexp.reduce(weights)
+    together = _log_of_sum(exponents) - _log_of_sum(weights)
     return np.asarray(together / scale, dtype=np.float32)
+
+
+def added(a: NDArray[np.float32], b: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
+    """Returns log(exp(scale * a) + exp(scale * b)) / scale of finite numbers, as `np.logaddexp` has it to 1e-7.
+
+    That goes number by number and takes nine times as long.
+    """
+    gap: NDArray[np.float32] = np.abs(a - b)
+    gap *= -scale
+    np.log1p(np.exp(gap, out=gap), out=gap)
+    gap /= scale
+    return np.asarray(gap + np.maximum(a, b), dtype=np.float32)
+
+
+def _log_of_sum(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Returns the log of the sum of exp over the first axis; -inf where all are."""
+    highest = exponents.max(axis=0)
+    highest = np.where(np.isfinite(highest), highest, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(exponents - highest).sum(axis=0)) + highest)

@@ -85,7 +85,9 @@ def past_results(
         if encoder is None:
             continue
         side = side_of(workspace, encoder, languages, asked, generation)
-        measured = measure_views(side, asked, workspace.load_image, workspace.features, known=live)
+        measured = measure_views(
+            side, asked, workspace.load_image, workspace.features, known=live, ranks_alone=True
+        )
         for key, result in measured.items():
             if not np.array_equal(result.text_ranks, live[1][key].text_ranks):
                 found.setdefault(key, []).append((version, result))

@@ -250,33 +250,53 @@ class Yardstick:
         domains = {shown: self._domains(shown) for shown in alike}
         mixed = [(one, View.MIXED) for one in slices if one.view is View.OWN and View.MIXED in views]
         memory = [(one, View.MEMORY) for one in wanted if one.view is View.MEMORY]
+        shown_by = {
+            (tag, shown): self._shown(tag, shown, groups)
+            for tag, shown in {
+                (one.key.language, one.gallery if is_probe(one) else gallery)
+                for one, _ in (*mixed, *memory)
+                if not one.is_new
+            }
+        }
         found = []
         for one, view in (*mixed, *memory):
             shown, tag = one.gallery if is_probe(one) else gallery, one.key.language
             same = alike[shown].neutral(one.captions, said[tag])
             full = replace(one, gallery=shown, view=view, neutral=same, domains=domains[shown])
-            found.append(full if one.is_new else self._by_things(full, groups))
+            found.append(full if one.is_new else self._by_things(full, groups, *shown_by[tag, shown]))
         return [one for one in wanted if one.view is View.OWN] + found
 
-    def _by_things(self, one: HeldOut, groups: Mapping[str, str]) -> HeldOut:
-        """Has a known slice ranked by things: what a chunk that is not trusted says of a picture is a claim alone.
+    def _shown(
+        self, tag: str, gallery: Sequence[str], groups: Mapping[str, str]
+    ) -> tuple[dict[str, set[str]], tuple[int, ...]]:
+        """Returns what trusted captions in a language say of a gallery's pictures, and the number of what each shows.
 
         Pictures with the same captions show the same, and so do those of a group.
         """
-        catalog, tag = self.workspace.catalog, one.key.language
-        said = catalog.captions_in(tag, one.gallery, chunks=self._trusted)
-        said |= catalog.captions_in(tag, self.borne_out.intersection(one.gallery), chunks=self._beside)
+        catalog = self.workspace.catalog
+        said = catalog.captions_in(tag, gallery, chunks=self._trusted)
+        said |= catalog.captions_in(tag, self.borne_out.intersection(gallery), chunks=self._beside)
         names = {image_id: " ".join(sorted(set(texts))) for image_id, texts in said.items()}
         several = Counter(names.values())
         numbers: dict[tuple[str, str], int] = {}
         things = []
-        for image_id in one.gallery:
+        for image_id in gallery:
             name = names.get(image_id, "")
             if several[name] > 1:
                 key = ("said", name)
             else:
                 key = ("group", groups[image_id]) if image_id in self._known else ("alone", image_id)
             things.append(numbers.setdefault(key, len(numbers)))
+        return {image_id: set(texts) for image_id, texts in said.items()}, tuple(things)
+
+    def _by_things(
+        self,
+        one: HeldOut,
+        groups: Mapping[str, str],
+        said: Mapping[str, Collection[str]],
+        things: tuple[int, ...],
+    ) -> HeldOut:
+        """Has a known slice ranked by things: what a chunk that is not trusted says of a picture is a claim alone."""
         same, claimed = {}, {}
         for number, places in one.neutral.items():
             text = one.captions[number][1]
@@ -292,7 +312,7 @@ class Yardstick:
             one,
             neutral={number: places for number, places in same.items() if places},
             claimed={number: places for number, places in claimed.items() if places},
-            things=tuple(things),
+            things=things,
         )
 
     def _said(self, language: str, gallery: Sequence[str]) -> dict[str, set[str]]:

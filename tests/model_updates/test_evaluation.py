@@ -1,6 +1,7 @@
 """Oracles: worked numbers of the metrics' specification, then brute force over sorted lists."""
 
 import json
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -82,6 +83,22 @@ def test_styles_of_one_thing_take_no_more_places_than_one_of_them() -> None:
     single = Shown.of(range(6), domains)
     assert single.ranks(scores, own).tolist() == caption_ranks(scores, own).tolist()
     assert single.ranks(scores, own, tolerance=9.0).tolist() == [5, 5, 5]
+
+
+def test_things_are_counted_as_a_plain_loop_counts_them() -> None:
+    random = np.random.default_rng(0)
+    for pictures, things, styles in ((1, 1, 1), (40, 5, 3), (90, 60, 2), (300, 2, 2)):
+        shown, style = random.integers(0, things, pictures), random.integers(0, styles, pictures)
+        scores = random.integers(0, 30, size=(20, pictures)).astype(np.float32)  # many are equal
+        own = random.integers(0, pictures, 20)
+        wanted = []
+        for row, place in zip(scores, own, strict=True):
+            ahead = Counter(
+                (shown[n], style[n]) for n in range(pictures) if n != place and row[n] >= row[place]
+            )
+            most = {thing: max(ahead[thing, other] for other in range(styles)) for thing in range(things)}
+            wanted.append(sum(most.values()))
+        assert Shown.of(shown.tolist(), [str(n) for n in style]).ranks(scores, own).tolist() == wanted
 
 
 def test_recall_does_not_depend_on_the_order_of_the_gallery() -> None:

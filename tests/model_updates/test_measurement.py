@@ -9,6 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from ingest.pair import SliceKey
+from model_updates import measurement
 from model_updates.encoder import Encoder
 from model_updates.evaluation import View
 from model_updates.features import NoCache, text_id
@@ -148,6 +149,39 @@ def test_only_captions_that_are_read_otherwise_are_ranked_again(encoder: Encoder
     found = measure_views(other, [mixed()], draw, NoCache(), known=(live, wrong))[mixed().measured]
     assert (found.text_ranks[:-1] == 99).all()
     assert found.text_ranks[-1] < len(PICTURES)
+
+
+@pytest.mark.parametrize("block", [1, 5, 1024])
+def test_slices_that_are_measured_together_rank_as_each_does_alone(
+    encoder: Encoder, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_two(texts: Sequence[str]) -> list[ReadAs]:
+        return [(("en", 0.0), ("de", -0.02)) if "red" in text else (("en", 0.0),) for text in texts]
+
+    monkeypatch.setattr(measurement, "BLOCK", block)
+    side, begun = Side(encoder, in_two, {}), list[Measured]()
+    same = {n: tuple(m for m in range(len(PICTURES)) if m % 4 == n % 4) for n in range(0, len(PICTURES), 3)}
+    few = HeldOut(SliceKey("de", DOMAIN), PICTURES[3:], CAPTIONS[5:9], View.MIXED)
+    nothing = HeldOut(SliceKey("fr", DOMAIN), PICTURES, (), View.MIXED)
+    slices = [
+        mixed(neutral=same, domains=(DOMAIN,) * 16, things=tuple(n // 2 for n in range(16))),
+        few,
+        nothing,
+    ]
+    slices += [HeldOut(KEY, PICTURES, CAPTIONS[::-1], View.MEMORY), HeldOut(KEY, PICTURES, CAPTIONS)]
+    together = measure_views(
+        side, slices, draw, NoCache(), begin=lambda held_out: begun.append(held_out.measured)
+    )
+    assert list(together) == [one.measured for one in slices if one.captions]
+    assert sorted(begun) == sorted(together)
+    for one in slices:
+        for key, alone in measure_views(side, [one], draw, NoCache()).items():
+            assert together[key].text_ranks.tolist() == alone.text_ranks.tolist()
+            assert np.array_equal(together[key].concepts, alone.concepts, equal_nan=True)
+    plain = measure_views(side, slices, draw, NoCache(), ranks_alone=True)
+    assert all(np.array_equal(plain[key].text_ranks, together[key].text_ranks) for key in together)
+    assert np.isnan(plain[slices[0].measured].concepts).all()
+    assert np.isfinite(together[slices[0].measured].concepts[0]).all()
 
 
 class Stretched(NoCache):

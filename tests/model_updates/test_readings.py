@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from model_updates.readings import NEIGHBOUR, PART, background, fused
+from model_updates.readings import NEIGHBOUR, PART, added, background, fused
 
 
 def test_it_is_half_of_the_tenth_best_in_any_order() -> None:
@@ -44,3 +44,21 @@ def test_a_score_is_the_mean_of_what_the_readings_say_by_their_chances() -> None
     assert found[0] == pytest.approx(0.5), "all say the same"
     assert (found <= cosines.max(axis=0) + 1e-6).all()
     assert fused(cosines[:1], lowered[:1], scale) == pytest.approx(cosines[0])
+
+
+def test_readings_add_up_as_numpy_adds_logarithms() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.uniform(-1, 1, size=(2, 40, 50)).astype(np.float32)
+    b[:, :5] = a[:, :5]
+    for scale in (1.0, 30.0, 100.0):
+        wanted = np.logaddexp(scale * a.astype(np.float64), scale * b.astype(np.float64)) / scale
+        assert added(a, b, scale) == pytest.approx(wanted, abs=2e-7)
+        lowered = np.asarray([0.0, -0.01, -0.3], dtype=np.float32)
+        several = np.stack([a[0], b[0], np.full_like(a[0], -np.inf)])
+        weights = scale * lowered.astype(np.float64)
+        told = np.logaddexp.reduce(scale * several.astype(np.float64) + weights[:, None], axis=0)
+        assert fused(several, lowered, scale) == pytest.approx(
+            (told - np.logaddexp.reduce(weights)) / scale, abs=1e-7
+        )
+    nowhere = np.full((2, 3), -np.inf, dtype=np.float32)
+    assert np.isneginf(fused(nowhere, lowered[:2], 30.0)).all()
