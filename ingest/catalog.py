@@ -8,6 +8,7 @@ which are harmless and are reused when the chunk comes again.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import fields
 from typing import Any, TypeVar
 
 from sqlalchemy import Engine, Pool, delete, distinct, func, select, update
@@ -26,8 +27,8 @@ from ingest.image_queries import ImageQueries
 from ingest.jobs import JobQueries
 from ingest.leases import LeaseTable
 from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
-from ingest.recording import ChunkRecording, chunk_record
-from ingest.records import ChunkRecord, Pin
+from ingest.recording import ChunkRecording, chunk_records
+from ingest.records import ChunkRecord, ChunkStanding, Pin
 from ingest.release_words import ReleaseWordTable
 from ingest.schema import captions, chunks, images, pins
 from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
@@ -253,11 +254,16 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
 
     # Chunks
 
-    def chunks(self) -> list[ChunkRecord]:
-        """Returns all chunks in the order they came."""
+    def chunks(self, *, reports: bool = True) -> list[ChunkRecord]:
+        """Returns all chunks in the order they came; without `reports`, which take longest to read, those are empty."""
+        columns = [column for column in chunks.c if reports or column is not chunks.c.report]
         with self._engine.connect() as connection:
-            rows = connection.execute(select(chunks).order_by(chunks.c.seq)).all()
-            return [chunk_record(connection, row._asdict()) for row in rows]
+            return chunk_records(connection, select(*columns).order_by(chunks.c.seq))
+
+    def standings(self) -> list[ChunkStanding]:
+        """Returns what each chunk counts as, in the order they came: nothing is counted or read for it."""
+        columns = [chunks.c[field.name] for field in fields(ChunkStanding)]
+        return [ChunkStanding(*row) for row in self._rows(select(*columns).order_by(chunks.c.seq))]
 
     def chunk(self, id_or_prefix: str) -> ChunkRecord:
         """Returns one chunk by its id, a unique beginning of it, or a name that no other has.
@@ -267,8 +273,7 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         """
         chunk_id = self._chunk_id(id_or_prefix)
         with self._engine.connect() as connection:
-            row = connection.execute(select(chunks).where(chunks.c.id == chunk_id)).one()
-            return chunk_record(connection, row._asdict())
+            return chunk_records(connection, select(chunks).where(chunks.c.id == chunk_id))[0]
 
     def set_standing(
         self, chunk: str, standing: Standing, *, by: str, why: str, measures: bool | None = None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, case, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, Table, case, delete, func, insert, select, update
 
 from ingest.aside import TAKEN_OUT, decide, put_aside, put_in_place, taken_out
 from ingest.dialect import at_least_none, upsert
@@ -318,23 +318,43 @@ def _record_captions(
     connection.execute(upsert(chunk_captions).on_conflict_do_nothing(), links)
 
 
-def chunk_record(connection: Connection, values: dict[str, Any]) -> ChunkRecord:
-    """Builds a chunk's record from its row and counts."""
-    stated = dict(values)
-    seq = stated.pop("seq")
-    in_language = select(captions.c.language, func.count()).join(chunk_captions).group_by(captions.c.language)
-    in_domain = select(images.c.domain, func.count()).join(chunk_images).group_by(images.c.domain)
-    languages, domains = (
-        {str(name): int(count) for name, count in sorted(connection.execute(query).all())}
-        for query in (
-            in_language.where(chunk_captions.c.chunk == seq),
-            in_domain.where(chunk_images.c.chunk == seq),
+def chunk_records(connection: Connection, query: Select[Any]) -> list[ChunkRecord]:
+    """Returns the records of the chunks whose rows a query finds, with counts of what they hold.
+
+    All are counted by two statements: asked one after another, a thousand chunks would take as many seconds.
+    """
+    found = [row._asdict() for row in connection.execute(query)]
+    languages = _counted(
+        connection, found, chunk_captions.c.chunk, captions.c.language, captions, chunk_captions
+    )
+    domains = _counted(connection, found, chunk_images.c.chunk, images.c.domain, images, chunk_images)
+    return [
+        ChunkRecord(
+            **{"report": {}, **stated},
+            pairs=sum(languages[seq].values()),
+            images=sum(domains[seq].values()),
+            languages=languages[seq],
+            domains=domains[seq],
         )
-    )
-    return ChunkRecord(
-        **stated,
-        pairs=sum(languages.values()),
-        images=sum(domains.values()),
-        languages=languages,
-        domains=domains,
-    )
+        for stated in found
+        for seq in [stated.pop("seq")]
+    ]
+
+
+def _counted(
+    connection: Connection,
+    found: Sequence[dict[str, Any]],
+    chunk: ColumnElement[int],
+    name: ColumnElement[str],
+    things: Table,
+    links: Table,
+) -> dict[int, dict[str, int]]:
+    """Returns by a chunk's number how many of its linked things have each name, in the order of the names."""
+    counted: dict[int, dict[str, int]] = {row["seq"]: {} for row in found}
+    query = select(chunk, name, func.count()).select_from(things.join(links)).group_by(chunk, name)
+    if len(found) == 1:  # of a list all are asked
+        query = query.where(chunk == found[0]["seq"])
+    for seq, named, count in sorted(connection.execute(query).all()):
+        if seq in counted:
+            counted[seq][str(named)] = int(count)
+    return counted

@@ -90,6 +90,18 @@ class ChunkRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ChunkStanding:
+    """What one accepted upload counts as: a chunk's record without what has to be counted or read for it."""
+
+    id: str
+    name: str
+    created: str
+    in_gallery: bool
+    standing: str
+    measures: bool
+
+
+@dataclass(frozen=True, slots=True)
 class JobRecord:
     """One run of an update or another long task; times are ISO 8601 in UTC."""
 

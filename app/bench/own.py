@@ -37,6 +37,6 @@ def own_sequence(workspace: Workspace, chunks: Sequence[str], encoder: str = LIV
             "--encoder perennial-tiny."
         )
     trusted = trusted_chunks(workspace, record) - set(ids)
-    known = tuple(chunk.id for chunk in workspace.catalog.chunks() if chunk.id in trusted)
+    known = tuple(chunk.id for chunk in workspace.catalog.standings() if chunk.id in trusted)
     base = Choice(name="known before", chunks=known, languages=record.manifest.languages) if known else None
     return BenchSequence(name=OWN, about=about, encoder=LIVE, base=base, steps=steps)

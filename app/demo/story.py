@@ -43,7 +43,7 @@ class Step:
 
 def prepare(player: Player) -> None:
     """Brings the first pictures in, unless they are there."""
-    known = {chunk.name for chunk in player.workspace.catalog.chunks()}
+    known = {chunk.name for chunk in player.workspace.catalog.standings()}
     if ENGLISH_CHUNK not in known:
         drawn = player.hand_in(ENGLISH_CHUNK, player.cast.gallery(), "en")
         # English is known without teaching; what the demo has drawn may measure that it stays so.

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from ingest.catalog import Catalog
     from ingest.records import ChunkRecord
 
 DOMAIN = "probes"
@@ -23,6 +24,12 @@ class _OfDomain(Protocol):
 
 
 Slice = TypeVar("Slice", bound=_OfDomain)
+
+
+def probe_chunks(catalog: Catalog) -> frozenset[str]:
+    """Returns the id of the chunk that making a home drew, if it is there."""
+    likely = [one for one in catalog.standings() if one.name in _NAMES and not one.in_gallery]
+    return frozenset(one.id for one in likely if is_probes(catalog.chunk(one.id)))
 
 
 def is_probes(chunk: ChunkRecord) -> bool:

@@ -20,7 +20,7 @@ def catalog(workspace: Workspace) -> Iterator[Diagnosis]:
         )
         yield Diagnosis("catalog", Level.ERROR, phrase("The catalog is damaged: {why}.", why=problem), advice)
     if not problems:
-        chunks, pairs = len(workspace.catalog.chunks()), sum(workspace.catalog.languages().values())
+        chunks, pairs = len(workspace.catalog.standings()), sum(workspace.catalog.languages().values())
         said = phrase(
             "The catalog's {count} chunks with {pairs} pairs are intact.", count=chunks, pairs=f"{pairs:,}"
         )

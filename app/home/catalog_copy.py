@@ -234,7 +234,7 @@ def _told(home: Home, lost: _Lost, by: str) -> Iterator[str]:
     with Catalog.open(home.catalog) as catalog, closing(home.open_blobs(catalog)) as blobs:
         stored = set(blobs.ids())
         _hide_again(catalog, stored, lost, by)
-        known = {one.id for one in catalog.chunks()}
+        known = {one.id for one in catalog.standings()}
         gone = [name for chunk, name in lost.chunks.items() if chunk not in known]
         unnamed = len(stored - set(catalog.images(stored)))
     if gone:

@@ -53,7 +53,7 @@ def initialise(
         del write  # with hundreds of megabytes; what is left to do the graphs do
         searcher = workspace.open_searcher(version)
         write_probes(workspace, searcher)
-        probes = held_out(workspace, known, [chunk.id for chunk in workspace.catalog.chunks()])
+        probes = held_out(workspace, known, [chunk.id for chunk in workspace.catalog.standings()])
         results = measure(searcher, probes, workspace.load_image, workspace.features)
         measured = {Measured(key): result for key, result in results.items()}
         release = _published(workspace, version, searcher, known, measured)

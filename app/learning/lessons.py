@@ -140,7 +140,7 @@ def plan(
 
 def _beside(workspace: Workspace) -> dict[str, int]:
     usable = usable_chunks(workspace)
-    return {chunk.id: chunk.pairs for chunk in workspace.catalog.chunks() if chunk.id in usable}
+    return {chunk.id: chunk.pairs for chunk in workspace.catalog.chunks(reports=False) if chunk.id in usable}
 
 
 def _in_order(record: ReleaseRecord, taught: Mapping[str, int]) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from app.desk.errors import UsageProblem
-from app.desk.probes import is_probes
+from app.desk.probes import probe_chunks
 from app.home.workspace import Workspace
 from ingest.errors import UnknownImage
 from ingest.pair import Caption, ImageId
@@ -107,7 +107,7 @@ def takeable(workspace: Workspace) -> Callable[[str], ImageId]:
 
     It raises as `take_out` does of a single name, and of one that was withdrawn with its chunk.
     """
-    chunks = [chunk.id for chunk in workspace.catalog.chunks() if is_probes(chunk)]
+    chunks = probe_chunks(workspace.catalog)
     probes = workspace.catalog.ids_where(chunks=chunks) if chunks else set()
 
     def find(name: str) -> ImageId:

@@ -48,7 +48,7 @@ def replay(workspace: Workspace, release: str, progress: Tell) -> Replayed:
     folder = workspace.releases.version_folder(record.version)
     said = read_manifest(folder)
     made = _made(record, said)
-    kept = {chunk.id for chunk in workspace.catalog.chunks() if chunk.standing != WITHDRAWN}
+    kept = {chunk.id for chunk in workspace.catalog.standings() if chunk.standing != WITHDRAWN}
     workspace.beside = frozenset(made.beside) & kept
     lesson = _lesson(workspace, record, said, made)
     with (

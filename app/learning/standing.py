@@ -26,7 +26,7 @@ def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdraw
         raise UsageProblem(
             phrase("Chunk {chunk} is withdrawn already ({why}).", chunk=record.id, why=record.standing_why)
         )
-    if is_probes(record) and record.id == workspace.catalog.chunks()[0].id:
+    if is_probes(record) and record.id == workspace.catalog.standings()[0].id:
         raise UsageProblem(
             phrase(
                 "Chunk {chunk} holds the built-in checks that every update is measured by; it cannot be withdrawn.",

@@ -262,7 +262,7 @@ def _embedded(
     progress(Stage("measure", phrase("measuring it on this home's held-out pairs")))
     slices = held_out(workspace, came.languages, usable_chunks(workspace, *filter(None, [live])))
     results = measure(encoder, slices, workspace.load_image, workspace.features)
-    here = {chunk.id for chunk in workspace.catalog.chunks()}
+    here = {chunk.id for chunk in workspace.catalog.standings()}
     return ReleaseManifest(
         version=version,
         generation=embedded.generation,

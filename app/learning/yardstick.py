@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from app.desk.probes import DOMAIN, is_probes
+from app.desk.probes import DOMAIN, probe_chunks
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.caption_languages import in_another_language
@@ -32,19 +32,18 @@ ALL_VIEWS = (View.OWN, View.MIXED, View.MEMORY)
 def trusted_chunks(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[str]:
     """Returns the ids of the chunks that measure: probes, what releases learned, what a person accepted for it."""
     learned = {chunk for release in releases for chunk in release.manifest.chunks}
-    chunks = workspace.catalog.chunks()
+    chunks = workspace.catalog.standings()
+    probes = probe_chunks(workspace.catalog).intersection(chunk.id for chunk in chunks[:1])
     return frozenset(
         chunk.id
-        for number, chunk in enumerate(chunks)
-        if chunk.standing != WITHDRAWN
-        and (chunk.id in learned or chunk.measures or (number == 0 and is_probes(chunk)))
+        for chunk in chunks
+        if chunk.standing != WITHDRAWN and (chunk.id in learned | probes or chunk.measures)
     )
 
 
 def own_trusted(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[str]:
     """Returns the trusted chunks but the probes: what people are shown is of their own pictures."""
-    trusted = trusted_chunks(workspace, *releases)
-    return frozenset(c.id for c in workspace.catalog.chunks() if c.id in trusted and not is_probes(c))
+    return trusted_chunks(workspace, *releases) - probe_chunks(workspace.catalog)
 
 
 def usable_chunks(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[str]:
@@ -55,9 +54,9 @@ def usable_chunks(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[s
     if workspace.beside is not None:
         learned = {chunk for release in releases for chunk in release.manifest.chunks}
         return workspace.beside | {
-            c.id for c in workspace.catalog.chunks() if c.id in learned and c.standing != WITHDRAWN
+            c.id for c in workspace.catalog.standings() if c.id in learned and c.standing != WITHDRAWN
         }
-    unobjected = {c.id for c in workspace.catalog.chunks() if c.standing in {"new", "accepted"}}
+    unobjected = {c.id for c in workspace.catalog.standings() if c.standing in {"new", "accepted"}}
     return trusted_chunks(workspace, *releases) | unobjected
 
 

@@ -46,8 +46,8 @@ class Chunks(Opened):
     """What takes chunks in, and keeps what people say of them."""
 
     def chunks(self, probes: bool = False) -> list[ChunkRecord]:
-        every = reversed(self.catalog.chunks())
-        return [replace(one, report={}) for one in every if probes or not is_probes(one)]
+        every = reversed(self.catalog.chunks(reports=False))
+        return [one for one in every if probes or not is_probes(one)]
 
     def chunk(self, chunk: str) -> Chunk:
         return self._shown(self.catalog.chunk(chunk))

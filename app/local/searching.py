@@ -86,7 +86,7 @@ class Searching(Opened):
 
         snapshot = self.snapshot(release)
         recalls = recalls_of(snapshot.release.manifest.slices)
-        chunks = [one for one in self.catalog.chunks() if one.in_gallery]
+        chunks = [one for one in self.catalog.standings() if one.in_gallery]
         return Choices(
             release=snapshot.release.id,
             pictures=snapshot.pictures,

@@ -32,7 +32,7 @@ class Upkeep(Opened):
             interrupted = worker.recover(self.installed)
         except (CatalogFull, MayNotWrite):  # no job is noted as interrupted before that can be written
             interrupted = []
-        every = self.catalog.chunks()
+        every = self.catalog.chunks(reports=False)
         chunks = [one for one in every if probes or not is_probes(one)]
         left_out = sum(one.pairs for one in every if one not in chunks)
         holder, parts = self.store.lock_holder(), engines.read(place.root)
@@ -40,7 +40,7 @@ class Upkeep(Opened):
             live=self._live(probes=probes),
             problem=self.problem,
             counts={
-                "gallery": len(self.catalog.gallery_ids()),
+                "gallery": self.catalog.gallery_size(),
                 "pairs": sum(self.catalog.languages().values()) - left_out,
                 "chunks": len(chunks),
                 "releases": len(self.store.releases()),
@@ -48,7 +48,7 @@ class Upkeep(Opened):
             updating=Updating(holder.pid, holder.since, holder.what) if holder else None,
             interrupted=tuple(one.id for one in interrupted),
             jobs=tuple(self.catalog.jobs(limit=_JOBS)),
-            chunks=tuple(replace(one, report={}) for one in reversed(chunks)),
+            chunks=tuple(reversed(chunks)),
             used_bytes=durable.room(place.root),
             free_bytes=durable.free_bytes(place.root),
             degraded=self.degraded(),

@@ -114,7 +114,7 @@ class CaptionIndexes:
     def _state(self, language: str) -> str:
         """Returns what changes whenever the captions of a language may: they come and go with chunks and pictures."""
         catalog = self._workspace.catalog
-        chunks = [(one.id, one.standing == "withdrawn") for one in catalog.chunks()]
+        chunks = [(one.id, one.standing == "withdrawn") for one in catalog.standings()]
         out = sorted(catalog.withheld.ids())
         return hashlib.sha256(repr((language, chunks, *([out] if out else []))).encode()).hexdigest()
 

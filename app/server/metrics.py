@@ -30,7 +30,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from app.desk.hits import SearchAnswer
-from app.desk.probes import is_probes, shown_slices
+from app.desk.probes import probe_chunks, shown_slices
 from app.feedback import shadow
 from ingest.records import JOB_STATES
 
@@ -220,7 +220,8 @@ class _Home(Collector):
                 jobs.add_metric([kind, state], tally[kind, state])
         yield jobs
         chunks = GaugeMetricFamily("perennial_chunks", "Chunks by standing.", labels=["standing"])
-        own = [chunk for chunk in catalog.chunks() if not is_probes(chunk)]
+        drawn = probe_chunks(catalog)
+        own = [chunk for chunk in catalog.standings() if chunk.id not in drawn]
         for standing, count in sorted(Tally(chunk.standing for chunk in own).items()):
             chunks.add_metric([standing], count)
         yield chunks

@@ -57,6 +57,31 @@ def test_a_chunk_is_recorded_once_and_counted(catalog: Catalog) -> None:
     assert (record.languages, record.domains, record.report) == ({"de": 4, "en": 4}, {"photo": 4}, {"new": 8})
 
 
+def test_a_list_of_chunks_asks_as_little_as_one_does_and_says_the_same(catalog: Catalog) -> None:
+    for n in range(6):
+        said = chunk_of(
+            f"{n:012x}", range(n, n + 3), ("en", "de")[: 1 + n % 2], domain=("photo", "line")[n // 3]
+        )
+        catalog.record_chunk(said, lambda new: {"new": new.new_pairs})
+    catalog.set_standing(f"{1:012x}", "accepted", by="ann", why="looked at", measures=True)
+    catalog.set_standing(f"{4:012x}", "withdrawn", by="ann", why="wrong")
+    each = [catalog.chunk(f"{n:012x}") for n in range(6)]
+    asked = list[str]()
+    event.listen(catalog._engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+
+    every = catalog.chunks()
+    assert sum(one.startswith("SELECT") for one in asked) == 3
+    assert every == each
+    assert catalog.chunks(reports=False) == [replace(one, report={}) for one in each]
+    asked.clear()
+    standings = catalog.standings()
+    assert sum(one.startswith("SELECT") for one in asked) == 1
+    assert [
+        (one.id, one.name, one.created, one.in_gallery, one.standing, one.measures) for one in standings
+    ] == [(one.id, one.name, one.created, one.in_gallery, one.standing, one.measures) for one in each]
+    assert [one.standing for one in standings] == ["new", "accepted", "new", "new", "withdrawn", "new"]
+
+
 def test_a_chunk_keeps_pairs_that_an_earlier_chunk_brought(catalog: Catalog) -> None:
     catalog.record_chunk(chunk_of("aaa111aaa111", range(4)))
     recorded = catalog.record_chunk(chunk_of("bbb222bbb222", range(2, 6)))
