@@ -221,10 +221,11 @@ def _cached(
     """
     fingerprint, kind, dim = kept
     unique = list(dict.fromkeys(ids))
-    known_rows, known = cache.get(fingerprint, kind, unique, dim)
-    rows = np.empty((len(unique), dim), dtype=np.float32)
-    rows[known] = known_rows
+    rows, known = cache.get(fingerprint, kind, unique, dim)
     missing = np.flatnonzero(~known)
+    if len(missing):
+        known_rows, rows = rows, np.empty((len(unique), dim), dtype=np.float32)
+        rows[known] = known_rows
     for start in range(0, len(missing), CHUNK):
 
         def tell(done: int, start: int = start) -> None:
@@ -237,5 +238,7 @@ def _cached(
         rows[part] = compute(chosen, tell)
         cache.put(fingerprint, kind, chosen, rows[part])
         tell(len(chosen))
+    if len(unique) == len(ids):  # a copy of many rows takes as long as reading them
+        return rows
     position = {content_id: n for n, content_id in enumerate(unique)}
     return rows[[position[content_id] for content_id in ids]] if ids else rows
