@@ -157,13 +157,19 @@ def captioned_in(
 ) -> Iterator[Captioned]:
     """Yields the pairs in each space of their texts' vectors, those whose text has a vector there.
 
-    All have the same pictures; `features` makes of trunk features (n, f) what the regression takes.
+    All have the same pictures, and these and the texts stand in an order that follows from what they are: chunks give
+    the same numbers to the last bit in whatever order they came. `features` makes of trunk features (n, f) what the
+    regression takes.
     """
     if pairs.text_features is None:
         raise ValueError("a head is solved from text features; the strategy must ask for them")
-    numbers, picture = pairs.image_index.unique(return_inverse=True)  # type: ignore[no-untyped-call]
-    rows = features(pairs.pictures.trunk[numbers])
-    for targets in torch.split(pairs.text_features, list(widths), dim=-1):
+    said = [(pair.image_id, pair.language, pair.text) for pair in pairs.pairs]
+    order = torch.tensor(sorted(range(len(said)), key=said.__getitem__), dtype=torch.int64)
+    numbers = pairs.image_index[order]
+    first = {number: place for place, number in enumerate(dict.fromkeys(numbers.tolist()))}
+    picture = torch.tensor([first[number] for number in numbers.tolist()], dtype=torch.int64)
+    rows = features(pairs.pictures.trunk[list(first)])
+    for targets in torch.split(pairs.text_features[order], list(widths), dim=-1):
         there = (targets.norm(dim=-1) > 0).nonzero()[:, 0]
         yield Captioned(rows, functional.normalize(targets[there], dim=-1), picture[there])
 
