@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -282,7 +283,7 @@ def _looked(drip: Drip, first: str) -> Values:
             name: replace(Snapshot.load(workspace, release), texts=LastTexts(most=0))
             for name, release in asked.items()
         }
-        took: dict[str, list[float]] = {name: [] for name in snapshots}
+        took: dict[str, list[tuple[str, float]]] = {name: [] for name in snapshots}
         readings: dict[str, list[int]] = {name: [] for name in snapshots}
         texts = _queries(drip)
         for number in range(ROUNDS):
@@ -291,13 +292,24 @@ def _looked(drip: Drip, first: str) -> Values:
                     started = time.process_time_ns()
                     _search(snapshot, text)
                     if number:
-                        took[name].append((time.process_time_ns() - started) / 1e6)
+                        took[name].append((text, (time.process_time_ns() - started) / 1e6))
                     else:
                         readings[name].append(
                             len(encode(snapshot, Question.of(text).terms, {}, "auto").readings)
                         )
-    found: Values = {name: round(statistics.median(times), 3) for name, times in took.items()}
-    return found | {"tables": {name: round(statistics.mean(n), 2) for name, n in readings.items()}}
+    pairs = zip(texts, *readings.values(), strict=True)
+    alike = {text for text, first_read, newest_read in pairs if first_read == newest_read}
+    found: Values = {name: _median(times) for name, times in took.items()}
+    return found | {
+        "tables": {name: round(statistics.mean(n), 2) for name, n in readings.items()},
+        # what is read by as many tables in both: what else grows
+        "alike": {name: _median([(t, ms) for t, ms in times if t in alike]) for name, times in took.items()}
+        | {"texts": len(alike), "of": len(texts)},
+    }
+
+
+def _median(times: Sequence[tuple[str, float]]) -> float:
+    return round(statistics.median(ms for _, ms in times), 3) if times else 0.0
 
 
 def _memory() -> float:

@@ -86,7 +86,7 @@ def bars(steps: Sequence[Step]) -> list[str]:
         _bar(
             query <= QUERY,
             f"a query at chunk {number} takes {query:.2f} times that of the first release, whose gallery is smaller "
-            f"(bar: {QUERY}).",
+            f"(bar: {QUERY}){_alike(last['looked'])}.",
         ),
         _bar(
             memory <= MEMORY,
@@ -95,10 +95,32 @@ def bars(steps: Sequence[Step]) -> list[str]:
         _bar(
             late / early <= FLAT,
             f"an update without its training: {late:.1f} s in the last quarter of the run, {early:.1f} s in the "
-            f"first, {late / early:.2f} times (bar: {FLAT}).",
+            f"first, {late / early:.2f} times (bar: {FLAT}); with its training {_whole(steps)}.",
         ),
-        _bar(load <= LOAD, f"loading the release takes {load:.2f} times as long (bar: {LOAD})."),
+        _bar(
+            load <= LOAD,
+            f"loading the release takes {load:.2f} times as long (bar: {LOAD}): {last['newest']['load_seconds']:.2f} s "
+            f"for {last['first']['load_seconds']:.2f}.",
+        ),
     ]
+
+
+def _alike(looked: Step) -> str:
+    """Says what a query costs that both releases read by as many tables, where that was measured."""
+    alike = looked.get("alike") or {"texts": 0}
+    if not alike["texts"]:
+        return ""
+    times = alike["newest"] / alike["first"]
+    return (
+        f"; {times:.2f} times of the {alike['texts']} of {alike['of']} texts that both read by as many tables"
+    )
+
+
+def _whole(steps: Sequence[Step]) -> str:
+    """Says what whole updates with a language take in the middle, those of the first and the last quarter."""
+    took = [step["update_seconds"] for step in steps if step.get("stages") and step["kind"] == "language"]
+    part = max(1, len(took) // 4)
+    return f"{statistics.median(took[-part:]):.0f} s for {statistics.median(took[:part]):.0f} where it is of a language"
 
 
 def _bar(holds: bool, sentence: str) -> str:

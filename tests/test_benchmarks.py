@@ -296,6 +296,7 @@ def test_what_drips_in_is_judged_by_what_moved_and_by_ratios_of_one_run(tmp_path
     step: dict[str, Any] = {"kind": "language", "language": "de", "domain": "noto", "verdict": "promote"}
     step |= {"standing": "new", "moved": ["de"], "languages": ["en", "de"], "routes": 0, "pictures": 9}
     step |= {"stages": {"train": 9.0, "measure": 2.0}, "peak_mb": 5, "version_bytes": 9, "own_bytes": 1}
+    step |= {"update_seconds": 11.0}
     step |= {"slices": [["en", "noto", "own", 4, {"t2i_r10": 50.0}]], "home_bytes": 1}
     first: dict[str, Any] = {
         "first": {"load_seconds": 1.0, "mb": 5.0},
@@ -308,10 +309,13 @@ def test_what_drips_in_is_judged_by_what_moved_and_by_ratios_of_one_run(tmp_path
         "moved": ["de", "fr", "ja"],
         "stages": {"measure": 4.0},
     }
-    later |= {"newest": {"load_seconds": 3.0, "mb": 7.0}, "looked": first["looked"] | {"newest": 1.1}}
+    alike = {"first": 1.0, "newest": 1.3, "texts": 40, "of": 60}
+    later |= {"newest": {"load_seconds": 3.0, "mb": 7.0}}
+    later |= {"looked": first["looked"] | {"newest": 1.1, "alike": alike}}
     steps = [{"number": 1} | step | first, step | first | later]
     said = [bar.split(":")[0] for bar in report.bars(steps)]
     assert said == ["misses", "holds", "misses", "misses", "misses"]
+    assert "1.30 times of the 40 of 60 texts that both read by as many tables" in report.bars(steps)[1]
     (tmp_path / "images").mkdir()
     (tmp_path / "results").mkdir()
     report.write_report(steps, tmp_path / "results" / "drip.md")
