@@ -95,7 +95,7 @@ def bars(steps: Sequence[Step]) -> list[str]:
         _bar(
             late / early <= FLAT,
             f"an update without its training: {late:.1f} s in the last quarter of the run, {early:.1f} s in the "
-            f"first, {late / early:.2f} times (bar: {FLAT}); with its training {_whole(steps)}.",
+            f"first, {late / early:.2f} times (bar: {FLAT}); {_whole(steps)}.",
         ),
         _bar(
             load <= LOAD,
@@ -106,21 +106,24 @@ def bars(steps: Sequence[Step]) -> list[str]:
 
 
 def _alike(looked: Step) -> str:
-    """Says what a query costs that both releases read by as many tables, where that was measured."""
+    """Says what a query costs that both releases read by equally many tables, where that was measured."""
     alike = looked.get("alike") or {"texts": 0}
     if not alike["texts"]:
         return ""
-    times = alike["newest"] / alike["first"]
-    return (
-        f"; {times:.2f} times of the {alike['texts']} of {alike['of']} texts that both read by as many tables"
-    )
+    times, some = alike["newest"] / alike["first"], f"{alike['texts']} of {alike['of']} texts"
+    return f"; {times:.2f} times for the {some} that both read by equally many tables"
 
 
 def _whole(steps: Sequence[Step]) -> str:
-    """Says what whole updates with a language take in the middle, those of the first and the last quarter."""
+    """Says what whole updates with a language take: the median of the first and of the last quarter of them."""
     took = [step["update_seconds"] for step in steps if step.get("stages") and step["kind"] == "language"]
+    if not took:
+        return "no language was taught"
     part = max(1, len(took) // 4)
-    return f"{statistics.median(took[-part:]):.0f} s for {statistics.median(took[:part]):.0f} where it is of a language"
+    early, late = (statistics.median(some) for some in (took[:part], took[-part:]))
+    return (
+        f"whole updates that teach a language take {late:.0f} s, and {early:.0f} in the first quarter of them"
+    )
 
 
 def _bar(holds: bool, sentence: str) -> str:

@@ -261,7 +261,7 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
             return chunk_records(connection, select(*columns).order_by(chunks.c.seq))
 
     def standings(self) -> list[ChunkStanding]:
-        """Returns what each chunk counts as, in the order they came: nothing is counted or read for it."""
+        """Returns what each chunk counts as, in the order they came; nothing is counted, and no report is read."""
         columns = [chunks.c[field.name] for field in fields(ChunkStanding)]
         return [ChunkStanding(*row) for row in self._rows(select(*columns).order_by(chunks.c.seq))]
 

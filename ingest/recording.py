@@ -321,7 +321,7 @@ def _record_captions(
 def chunk_records(connection: Connection, query: Select[Any]) -> list[ChunkRecord]:
     """Returns the records of the chunks whose rows a query finds, with counts of what they hold.
 
-    All are counted by two statements: asked one after another, a thousand chunks would take as many seconds.
+    All are counted by two statements, however many chunks there are.
     """
     found = [row._asdict() for row in connection.execute(query)]
     languages = _counted(
@@ -352,7 +352,7 @@ def _counted(
     """Returns by a chunk's number how many of its linked things have each name, in the order of the names."""
     counted: dict[int, dict[str, int]] = {row["seq"]: {} for row in found}
     query = select(chunk, name, func.count()).select_from(things.join(links)).group_by(chunk, name)
-    if len(found) == 1:  # of a list all are asked
+    if len(found) == 1:
         query = query.where(chunk == found[0]["seq"])
     for seq, named, count in sorted(connection.execute(query).all()):
         if seq in counted:

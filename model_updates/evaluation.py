@@ -88,8 +88,8 @@ class Shown:
         return np.asarray(_over_runs(np.maximum, counted, self.things).sum(axis=0, dtype=np.int64))
 
 
-def _over_runs(combine: np.ufunc, rows: IntArray, begins: IntArray) -> IntArray:
-    """Returns (n_runs, n) what `combine.reduceat(rows, begins)` does of (m, n), row by row: five times as quickly."""
+def _over_runs(combine: np.ufunc, rows: NDArray[Any], begins: IntArray) -> NDArray[Any]:
+    """Combines each run of rows (m, n) into one, (n_runs, n), as `combine.reduceat` does, in a fifth of its time."""
     lengths = np.diff(begins, append=len(rows))
     found = rows[begins]
     for step in range(1, int(lengths.max(initial=0))):

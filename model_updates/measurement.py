@@ -125,14 +125,16 @@ def measure_views(
     """Ranks every slice in its view.
 
     A slice without captions is left out. `known` is another version and its results on the same slices: what the two
-    read alike is not computed again. `begin` is told of each slice when its turn comes. Whoever needs `ranks_alone` is
-    spared the search for concepts, which are NaN then.
+    read alike is not computed again. `begin` is told of each slice when its first captions come.
+    Whoever needs `ranks_alone` is spared the search for concepts; those of captions that are ranked anew are NaN then.
     """
     galleries: dict[tuple[str, ...], _Gallery] = {}
+    order: list[Measured] = []
     asked: dict[tuple[str, ...], list[_Asked]] = {}
     seen_alike: dict[tuple[str, ...], bool] = {}
     results: Results = {}
     for held_out in (one for one in slices if one.captions):
+        order.append(held_out.measured)
         earlier = None if known is None else known[1].get(held_out.measured)
         if held_out.view is View.OWN:
             begin(held_out)
@@ -150,20 +152,15 @@ def measure_views(
             begin(held_out)
         asked.setdefault(held_out.gallery, []).append((held_out, moved))
         results[held_out.measured] = _result(held_out, galleries[held_out.gallery].places, ranks, concepts)
-    begun: set[Measured] = set()
     for shown, captions in asked.items():
-        for held_out, numbers, scores in _scored(galleries[shown], captions):
-            if held_out.measured not in begun:
-                begin(held_out)
-                begun.add(held_out.measured)
+        for held_out, numbers, scores in _scored(galleries[shown], captions, begin):
             ranks_of = held_out.shown.ranks if held_out.things else caption_ranks
             own, right = _right(galleries[shown], held_out, numbers)
             result = results[held_out.measured]
-            if not ranks_alone:
-                result.concepts[numbers] = _concepts(held_out, scores, right)
+            result.concepts[numbers] = np.nan if ranks_alone else _concepts(held_out, scores, right)
             _leave_out(scores, held_out, numbers, own, right)
             result.text_ranks[numbers] = ranks_of(scores, own, tolerance=TIE_TOLERANCE)
-    return {one.measured: results[one.measured] for one in slices if one.measured in results}
+    return {key: results[key] for key in order}
 
 
 def first_pictures(
@@ -279,17 +276,21 @@ def _heard(side: Side, texts: Sequence[str]) -> list[Hashable]:
 
 
 def _scored(
-    gallery: _Gallery, asked: Sequence[_Asked]
+    gallery: _Gallery, asked: Sequence[_Asked], begin: Callable[[HeldOut], None] = lambda _: None
 ) -> Iterator[tuple[HeldOut, NDArray[np.intp], NDArray[np.float32]]]:
     """Yields some captions of a slice at a time, each read as search reads it: slice, numbers in it, and (n, m) scores.
 
-    What the captions of a block have in common is computed once, of whatever slices they are.
+    What the captions of a block have in common is computed once, of whatever slices they are. `begin` is told of each
+    slice that a block begins with or comes to, before anything of the block is computed.
     """
     side = gallery.side
     captions = [(one, int(number)) for one, numbers in asked for number in numbers]
     for start in range(0, len(captions), BLOCK):
         block = captions[start : start + BLOCK]
         texts = [one.captions[number][1] for one, number in block]
+        for place, (one, _) in enumerate(block, start):
+            if place == 0 or captions[place - 1][0] is not one:
+                begin(one)
         scores = searched(side.encoder, texts, side.read(texts), gallery.vectors, gallery.cache)
         row = 0
         for _, part in itertools.groupby(block, key=lambda caption: id(caption[0])):

@@ -49,9 +49,9 @@ def fused(cosines: NDArray[np.float32], lowered: NDArray[np.float32], scale: flo
 
 
 def added(a: NDArray[np.float32], b: NDArray[np.float32], scale: float) -> NDArray[np.float32]:
-    """Returns log(exp(scale * a) + exp(scale * b)) / scale of finite numbers, as `np.logaddexp` has it to 1e-7.
+    """Returns log(exp(scale * a) + exp(scale * b)) / scale of finite numbers, to within 1e-7 of `np.logaddexp`.
 
-    That goes number by number and takes nine times as long.
+    NumPy's function goes number by number and takes nine times as long.
     """
     gap: NDArray[np.float32] = np.abs(a - b)
     gap *= -scale

@@ -315,7 +315,11 @@ def test_what_drips_in_is_judged_by_what_moved_and_by_ratios_of_one_run(tmp_path
     steps = [{"number": 1} | step | first, step | first | later]
     said = [bar.split(":")[0] for bar in report.bars(steps)]
     assert said == ["misses", "holds", "misses", "misses", "misses"]
-    assert "1.30 times of the 40 of 60 texts that both read by as many tables" in report.bars(steps)[1]
+    assert "1.30 times for the 40 of 60 texts that both read by equally many tables" in report.bars(steps)[1]
+    assert (
+        "whole updates that teach a language take 11 s, and 11 in the first quarter" in report.bars(steps)[3]
+    )
+    assert "no language was taught" in report.bars([one | {"kind": "domain"} for one in steps])[3]
     (tmp_path / "images").mkdir()
     (tmp_path / "results").mkdir()
     report.write_report(steps, tmp_path / "results" / "drip.md")

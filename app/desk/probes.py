@@ -27,7 +27,7 @@ Slice = TypeVar("Slice", bound=_OfDomain)
 
 
 def probe_chunks(catalog: Catalog) -> frozenset[str]:
-    """Returns the id of the chunk that making a home drew, if it is there."""
+    """Returns the ids of the chunks that making a home drew: one, or none where it was removed."""
     likely = [one for one in catalog.standings() if one.name in _NAMES and not one.in_gallery]
     return frozenset(one.id for one in likely if is_probes(catalog.chunk(one.id)))
 

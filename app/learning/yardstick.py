@@ -33,11 +33,11 @@ def trusted_chunks(workspace: Workspace, *releases: ReleaseRecord) -> frozenset[
     """Returns the ids of the chunks that measure: probes, what releases learned, what a person accepted for it."""
     learned = {chunk for release in releases for chunk in release.manifest.chunks}
     chunks = workspace.catalog.standings()
-    probes = probe_chunks(workspace.catalog).intersection(chunk.id for chunk in chunks[:1])
+    learned |= probe_chunks(workspace.catalog).intersection(chunk.id for chunk in chunks[:1])
     return frozenset(
         chunk.id
         for chunk in chunks
-        if chunk.standing != WITHDRAWN and (chunk.id in learned | probes or chunk.measures)
+        if chunk.standing != WITHDRAWN and (chunk.id in learned or chunk.measures)
     )
 
 
@@ -122,7 +122,6 @@ class Yardstick:
     @cached_property
     def _beside(self) -> frozenset[str]:
         """The chunks whose captions say which pictures are as right as the right one."""
-        # Asked once and not for every language: each chunk brings its whole report.
         taught = frozenset[str]() if self.taught is None else {self.taught}
         return usable_chunks(self.workspace, self.release) | taught
 

@@ -28,7 +28,10 @@ ROWS = 4096
 
 @dataclass(frozen=True)
 class Sums:
-    """What a ridge regression needs of pairs, float64 on the CPU; f features, d numbers of a target."""
+    """What a ridge regression needs of pairs, float64 on the CPU; f features, d numbers of a target.
+
+    What is summed are products of 32 bits (`products`).
+    """
 
     count: Tensor  # () pairs
     features: Tensor  # (f,) sum of the features
@@ -157,9 +160,9 @@ def captioned_in(
 ) -> Iterator[Captioned]:
     """Yields the pairs in each space of their texts' vectors, those whose text has a vector there.
 
-    All have the same pictures, and these and the texts stand in an order that follows from what they are: chunks give
-    the same numbers to the last bit in whatever order they came. `features` makes of trunk features (n, f) what the
-    regression takes.
+    All have the same pictures, and these and the texts stand in an order that follows from what they are: the same
+    features give the same numbers to the last bit in whatever order chunks came. `features` makes of trunk features
+    (n, f) what the regression takes.
     """
     if pairs.text_features is None:
         raise ValueError("a head is solved from text features; the strategy must ask for them")

@@ -155,11 +155,14 @@ def test_only_captions_that_are_read_otherwise_are_ranked_again(encoder: Encoder
 def test_slices_that_are_measured_together_rank_as_each_does_alone(
     encoder: Encoder, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    begun, before_reading = list[Measured](), list[list[Measured]]()
+
     def in_two(texts: Sequence[str]) -> list[ReadAs]:
+        before_reading.append(list(begun))
         return [(("en", 0.0), ("de", -0.02)) if "red" in text else (("en", 0.0),) for text in texts]
 
     monkeypatch.setattr(measurement, "BLOCK", block)
-    side, begun = Side(encoder, in_two, {}), list[Measured]()
+    side = Side(encoder, in_two, {})
     same = {n: tuple(m for m in range(len(PICTURES)) if m % 4 == n % 4) for n in range(0, len(PICTURES), 3)}
     few = HeldOut(SliceKey("de", DOMAIN), PICTURES[3:], CAPTIONS[5:9], View.MIXED)
     nothing = HeldOut(SliceKey("fr", DOMAIN), PICTURES, (), View.MIXED)
@@ -174,6 +177,8 @@ def test_slices_that_are_measured_together_rank_as_each_does_alone(
     )
     assert list(together) == [one.measured for one in slices if one.captions]
     assert sorted(begun) == sorted(together)
+    assert begun.index(slices[0].measured) < begun.index(slices[3].measured)
+    assert slices[0].measured in before_reading[0], "told before anything of it is computed"
     for one in slices:
         for key, alone in measure_views(side, [one], draw, NoCache()).items():
             assert together[key].text_ranks.tolist() == alone.text_ranks.tolist()
@@ -181,6 +186,9 @@ def test_slices_that_are_measured_together_rank_as_each_does_alone(
     plain = measure_views(side, slices, draw, NoCache(), ranks_alone=True)
     assert all(np.array_equal(plain[key].text_ranks, together[key].text_ranks) for key in together)
     assert np.isnan(plain[slices[0].measured].concepts).all()
+    other = Side(tiny_encoder(seed=1), in_two, {})
+    later = measure_views(other, slices, draw, NoCache(), known=(side, together), ranks_alone=True)
+    assert np.isnan(later[slices[0].measured].concepts).all(), "not those of the version that is known"
     assert np.isfinite(together[slices[0].measured].concepts[0]).all()
 
 

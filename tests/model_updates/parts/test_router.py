@@ -62,7 +62,7 @@ def test_of_fewer_pictures_than_dimensions_the_same_main_axes_are_found(count: i
     assert whitening.shape == of_more.shape == (424, 256)
     centres = np.stack([part.mean(axis=0) for part in points])
     found, wanted = (gaussians.distances_to(rows @ one, centres @ one) for one in (whitening, of_more))
-    np.testing.assert_allclose(found, wanted, rtol=1e-4)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
 
 
 def test_more_dimensions_than_are_kept_still_work() -> None:
