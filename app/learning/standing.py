@@ -34,10 +34,10 @@ def withdraw(workspace: Workspace, chunk: str, *, why: str, by: str) -> Withdraw
             )
         )
     require_reason(why, f'perennial withdraw {record.id} --why "its captions are wrong"')
-    before = len(workspace.catalog.gallery_ids())
+    before = workspace.catalog.gallery_size()
     record = workspace.catalog.set_standing(record.id, "withdrawn", by=by, why=why)
     workspace.blobs.drop_aside(workspace.catalog.aside.clear(record.id))
-    pictures = before - len(workspace.catalog.gallery_ids())
+    pictures = before - workspace.catalog.gallery_size()
     learned = tuple(one.id for one in workspace.releases.releases() if record.id in one.manifest.chunks)
     back_to = _last_without(workspace, record.id)
     return Withdrawn(

@@ -13,7 +13,7 @@ import time
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from app.desk.errors import ParentMoved
+from app.desk.errors import ChunkHeld, ParentMoved
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.commits import CommitRecord
 from app.home.enough import require_room
@@ -25,6 +25,7 @@ from app.learning.forecast import memory_needed
 from app.learning.judging import Taught, judge_taught
 from app.learning.outcomes import Tell, UpdateOutcome, committing
 from app.learning.release_words import pin_sentence, pinned
+from app.learning.standing import require_teachable
 from app.learning.training import CHECKPOINTS, learn, training_json
 from app.learning.untaught import Learned, known_to
 from ingest.sentence import joined, phrase
@@ -85,6 +86,11 @@ def _bring_live(
     pin = pinned(workspace)
     if pin is not None:
         waits = phrase("It waits, not live: {why}", why=pin_sentence(pin))
+        return replace(outcome, sentence=joined((outcome.sentence, waits)))
+    try:
+        require_teachable(workspace.catalog.chunk(taught.lesson.chunk))
+    except ChunkHeld as gone:  # a person said so while it was taught
+        waits = phrase("It waits, not live: {why}", why=str(gone))
         return replace(outcome, sentence=joined((outcome.sentence, waits)))
     progress(committing(asdict(outcome), live))
     why = request.why or f"{taught.lesson.strategy.name} on chunk {taught.lesson.chunk}"

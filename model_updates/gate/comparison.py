@@ -30,8 +30,9 @@ def measured_drop(
 ) -> Drop:
     """Returns the drop between two sets of scores of the same captions, with its cluster-robust error.
 
-    Captions of one group rise and fall together, so their deviations are added up before they are squared (Liang and
-    Zeger, "Longitudinal data analysis using generalized linear models", 1986). Where hardly a caption changed hardly
+    Captions of one group rise and fall together, so the error is that of leaving out one group after another (the
+    jackknife; Efron, *The Jackknife, the Bootstrap and Other Resampling Plans*, 1982): a group that has most captions
+    draws the mean to itself, and its deviation from that shows nothing. Where hardly a caption changed hardly
     any deviation is seen; one thing that changes by a third, as one recall of three does, is always possible, and the
     error is at least that.
 
@@ -40,11 +41,15 @@ def measured_drop(
     """
     counted = np.ones(len(reference)) if weights is None else weights
     differences = reference - candidate
-    mean = float((counted * differences).sum() / counted.sum())
+    total = float(counted.sum())
+    mean = float((counted * differences).sum() / total)
     _, cluster_of = np.unique(np.asarray(clusters), return_inverse=True)
-    strayed = np.bincount(cluster_of, weights=counted * (differences - mean))
     groups = int(cluster_of.max()) + 1
-    error = math.sqrt(float((strayed**2).sum()) * groups / max(1, groups - 1)) / float(counted.sum())
+    left = total - np.bincount(cluster_of, weights=counted)
+    strayed = np.bincount(cluster_of, weights=counted * (differences - mean))
+    # How far the mean moves without each group; of those that have all the weight nothing is left to tell.
+    moved = np.divide(-strayed, left, out=np.zeros(groups), where=left > 0)
+    error = math.sqrt((groups - 1) / groups * float(((moved - moved.mean()) ** 2).sum()))
     return Drop(100.0 * mean, max(100.0 * error, 100.0 / (3 * groups)))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from ingest.sentence import joined, phrase, template
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.comparison import Comparison, beats_guessing, compare
+from model_updates.gate.examined import CrossFitted, sign_flip_p
 from model_updates.gate.report import Policy, RuleResult, Verdict, points, strictest_first, worst
 
 Judged = tuple[Comparison, Verdict, str]
@@ -56,7 +57,7 @@ def _learned_rule(
     said = [(verdict, _sentence(comparison, note, policy)) for comparison, verdict, note in judged]
     verdicts = [verdict for _, verdict, _ in judged]
     verdict = worst(verdicts)
-    if verdict is Verdict.REJECT and not _rejects_all(own, verdicts):
+    if verdict is Verdict.REJECT and not _rejects_all(own, verdicts, policy):
         verdict = Verdict.REVIEW
     measured = {comparison.candidate.language for comparison in own}
     for language in sorted(set(taught_languages) - measured):
@@ -77,13 +78,24 @@ def _learned_rule(
     return RuleResult(phrase("learned"), verdict, strictest_first(said)), judged
 
 
-def _rejects_all(taught: Sequence[Comparison], verdicts: Sequence[Verdict]) -> bool:
+def _rejects_all(taught: Sequence[Comparison], verdicts: Sequence[Verdict], policy: Policy) -> bool:
     """Whether nothing was learned, or a taught slice certainly got worse; one idle slice is for a person."""
-    return Verdict.PROMOTE not in verdicts or any(comparison.high < 0 for comparison in taught)
+    return Verdict.PROMOTE not in verdicts or any(is_worse(comparison, policy) for comparison in taught)
+
+
+def is_worse(comparison: Comparison, policy: Policy) -> bool:
+    """Whether a taught slice certainly got worse.
+
+    One thing that falls by a place never spreads in a bootstrap, so of few things random signs have to say it, too.
+    """
+    if comparison.high >= 0 or comparison.candidate.groups >= policy.minimum_images:
+        return comparison.high < 0
+    one, alpha = CrossFitted(comparison.candidate, comparison.live, 0), 1.0 - comparison.level
+    return sign_flip_p(-one.gains, alpha, policy.seed) <= alpha
 
 
 def _learned_verdict(comparison: Comparison, policy: Policy) -> tuple[Verdict, str]:
-    if comparison.high < 0:
+    if is_worse(comparison, policy):
         return Verdict.REJECT, phrase("got worse")
     if comparison.candidate.groups < policy.minimum_images:
         return Verdict.REVIEW, (
@@ -115,7 +127,7 @@ def _visible_rule(mixed: Sequence[Comparison], policy: Policy) -> tuple[list[Rul
 
 
 def _visible_verdict(comparison: Comparison, policy: Policy) -> tuple[Verdict, str]:
-    if comparison.high < 0:
+    if is_worse(comparison, policy):
         return Verdict.REJECT, phrase("harder to find")
     if comparison.low > policy.learned_margin:
         return Verdict.PROMOTE, phrase("visible")

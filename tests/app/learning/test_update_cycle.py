@@ -14,7 +14,16 @@ from app.desk.errors import NoRelease, NoSpace, UpdateRunning, UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
-from app.learning import adding, beginning, gallery, going_live, publishing, release_words, update_cycle
+from app.learning import (
+    adding,
+    beginning,
+    gallery,
+    going_live,
+    publishing,
+    release_words,
+    standing,
+    update_cycle,
+)
 from app.learning.lessons import choose_strategy
 from app.query.snapshot import Snapshot
 from index import writing
@@ -275,6 +284,23 @@ def test_what_passes_waits_while_what_is_live_is_pinned_and_is_promoted_rolled_b
     # What a language looks like goes live, and back, with the encoder that reads it.
     assert (with_german, without_german) == ({"en", "de"}, {"en"})
     assert live_profiles(workspace) == {"en", "de"}
+
+
+def test_what_a_chunk_taught_does_not_go_live_once_the_chunk_is_withdrawn(workspace: Workspace) -> None:
+    before = going_live.live_release(workspace)[0]
+    request = german_request(workspace, promote=True)
+
+    def withdraw_while_it_is_judged(stage: Stage) -> None:
+        if stage.name == "gate" and workspace.catalog.chunk(request.chunk).standing != "withdrawn":
+            standing.withdraw(workspace, request.chunk, why="wrong pictures", by="ada")
+
+    outcome = update_cycle.update(
+        workspace, request, scratch=workspace.home.staging / "j", progress=withdraw_while_it_is_judged
+    )
+    assert (outcome.verdict, outcome.commit) == ("promote", None)
+    assert "It waits, not live" in outcome.sentence
+    assert "withdrawn (wrong pictures)" in outcome.sentence
+    assert going_live.live_release(workspace)[0] == before
 
 
 def test_an_update_judges_again_when_another_release_went_live_meanwhile(

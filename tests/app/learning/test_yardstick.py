@@ -90,6 +90,15 @@ def test_an_upload_measures_nothing_until_it_was_learned_or_accepted(workspace: 
     assert trusted_chunks(workspace, learned) == {probes}
 
 
+def test_a_chunk_does_not_vouch_for_itself(workspace: Workspace) -> None:
+    chunk = the_chunk(workspace)
+    workspace.catalog.set_standing(chunk, "accepted", by="anna", why="a clean set", measures=True)
+    assert SCENES in {one.key for one in Yardstick(workspace, live(workspace)).old({"en"})}
+    slices = Yardstick(workspace, live(workspace), chunk).slices({"en"}, {SCENES})
+    assert {one.view for one in slices if one.key == SCENES and one.is_new} == {View.OWN, View.MIXED}
+    assert not [one for one in slices if one.key == SCENES and not one.is_new]
+
+
 def test_a_rollback_takes_a_chunk_out_of_the_yardstick(workspace: Workspace) -> None:
     before = live(workspace).id
     chunk = the_chunk(workspace)

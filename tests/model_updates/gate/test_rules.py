@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from model_updates.evaluation import SliceResult
+from model_updates.gate.comparison import measured_drop
 from model_updates.gate.rules import GateInputError, GateReport, Past, Policy, Verdict, judge
 
 Ranks = NDArray[np.int64]
@@ -85,6 +86,17 @@ def test_one_idle_slice_beside_a_learned_one_is_for_a_person_but_a_damaged_one_r
     assert verdict_of({**live, "de/photo": ranks_with(0.6)}, live, new=both).verdict == "review"
     damaged = {**live, "de/photo": ranks_with(0.6), "de/sketch": ranks_with(0.2)}
     assert verdict_of(damaged, live, new=both).verdict == "reject"
+
+
+def test_few_things_that_fall_reject_nothing_unless_random_signs_hardly_could() -> None:
+    both = ("de/photo", "de/sketch")
+    for things, verdict in ((1, "review"), (5, "review"), (12, "reject")):
+        live = {**LIVE, "de/sketch": np.full(things, 4)}
+        report = verdict_of(
+            {**live, "de/photo": ranks_with(0.6), "de/sketch": np.full(things, 5)}, live, new=both
+        )
+        assert report.verdict == verdict, things
+    assert "de/sketch got worse" in report.first_reason
 
 
 def test_what_decided_is_said_before_what_passed() -> None:
@@ -287,3 +299,18 @@ def test_the_same_ranks_give_the_same_report() -> None:
 def test_a_policy_that_makes_no_sense_is_refused(wrong: dict[str, str | float]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong)) if "metric" not in wrong else "t2i_mean"):
         Policy(**wrong)  # type: ignore[arg-type]
+
+
+def test_one_thing_that_has_most_captions_makes_a_drop_uncertain() -> None:
+    random = np.random.default_rng(0)
+    alone, many = [f"t{n}" for n in range(60)], ["video"] * 600
+    before = (random.random(60) < 0.5).astype(float)
+    falls = np.concatenate([before, np.ones(600)]), np.concatenate([before, np.zeros(600)])
+    assert measured_drop(*falls, alone + many).error > 20, "it could as well have risen"
+    # Where all things weigh alike the error is that of their sums.
+    clusters = [name for name in alone for _ in range(3)]
+    changed = random.normal(size=180)
+    sums = changed.reshape(60, 3).sum(axis=1) - 3 * changed.mean()
+    by_hand = 100 * float(np.sqrt((sums**2).sum() * 60 / 59)) / 180
+    assert measured_drop(changed, np.zeros(180), clusters).error == pytest.approx(by_hand)
+    assert measured_drop(np.ones(4), np.zeros(4), ["one"] * 4).error == pytest.approx(100 / 3)
