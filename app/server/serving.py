@@ -69,6 +69,7 @@ class Serving:
         self._live: LiveSnapshot | None = None
         self._why_not = ""
         self._prepared = ""  # the release that was read whole and measured last
+        self._preparing: threading.Thread | None = None
         self._others: OrderedDict[str, Snapshot] = OrderedDict()
         self._others_lock = threading.Lock()
         # Two queries at once use the cores of a small machine; of several processes each has a core, and two queries
@@ -124,8 +125,9 @@ class Serving:
         self.languages_asked.stop()
         self.shadowing.stop()
         self.folders.stop()
-        if self._poller is not None:
-            self._poller.join(timeout=10)
+        for thread in (self._poller, self._preparing):
+            if thread is not None:
+                thread.join(timeout=10)
 
     @property
     def is_stopping(self) -> bool:
@@ -230,16 +232,27 @@ class Serving:
             logger.exception("the watch could not do a step; it tries again in a moment")
 
     def _prepare_live(self) -> None:
-        """Reads and measures what is live once for all processes: the others read what the first one has kept."""
-        if self._is_first and self._live is not None and self._live.current.release.id != self._prepared:
-            self._prepared = self._live.current.release.id
-            snapshot = self._live.current
-            reading = threading.Thread(
-                target=self._read_behind, args=(snapshot,), name="read-whole", daemon=True
+        """Has what is live read and measured once for all processes: the others read what the first one has kept.
+
+        Beside the watch: who goes back meanwhile does not wait for it. One after another, the newest last.
+        """
+        if not self._is_first or self._live is None or (self._preparing and self._preparing.is_alive()):
+            return
+        snapshot = self._live.current
+        if snapshot.release.id != self._prepared:
+            self._prepared = snapshot.release.id
+            self._preparing = threading.Thread(
+                target=self._read_and_measure, args=(snapshot,), name="prepare", daemon=True
             )
-            reading.start()
-            reading.join()
-            self._prepare(self._live.current)
+            self._preparing.start()
+
+    def _read_and_measure(self, snapshot: Snapshot) -> None:
+        reading = threading.Thread(target=self._read_behind, args=(snapshot,), name="read-whole", daemon=True)
+        reading.start()
+        reading.join()
+        current = self.live()
+        if current is not None and not self.is_stopping:
+            self._guarded(partial(self._prepare, current))
 
     def _look_around(self) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -12,6 +13,7 @@ import pytest
 
 from app.home.workspace import Workspace
 from app.learning import going_live
+from app.query.snapshot import Snapshot
 from app.server.serving import Serving
 from model_updates.versions import write_version
 from tests.app.server.served import Served, make_home, served
@@ -111,6 +113,42 @@ def test_a_server_that_starts_removes_old_leftovers_and_nothing_else(workspace: 
     for release_id in releases:
         workspace.releases.verify_release(release_id)
     workspace.close()
+
+
+def test_who_goes_back_does_not_wait_until_what_was_live_is_prepared(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = next(one.id for one in workspace.releases.releases() if one.id != live_id(workspace))
+    serving, goes_on, prepared = Serving(workspace), threading.Event(), list[str]()
+
+    def slowly(snapshot: Snapshot) -> None:
+        prepared.append(snapshot.release.id)
+        assert goes_on.wait(60)
+
+    monkeypatch.setattr(serving.finder, "prepare", slowly)
+    serving.start()
+    try:
+        _until(lambda: len(prepared) == 1)
+        going_live.promote(workspace, other, why="swap", by="test", force=True)
+        _until(lambda: serving.snapshot().release.id == other)
+        assert other not in prepared, "it was still busy with the one before"
+        goes_on.set()
+        _until(lambda: prepared[-1] == other)
+    finally:
+        goes_on.set()
+        serving.stop()
+        workspace.close()
+
+
+def live_id(workspace: Workspace) -> str:
+    return going_live.live_release(workspace)[1].id
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.02)
 
 
 def _orphan(workspace: Workspace, name: str) -> str:
