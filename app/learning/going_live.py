@@ -75,7 +75,7 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
     Raises:
         NoRelease: nothing is live.
         NothingBefore: there is nothing to go back to.
-        UsageProblem: the release that is named is live already.
+        UsageProblem: the release that is named is live already, or never was.
     """
     live, _ = live_release(workspace)
     if release is None:
@@ -92,6 +92,13 @@ def rollback(workspace: Workspace, release: str | None = None, *, why: str, by: 
     if record.id == live.release:
         raise UsageProblem(
             phrase("{release} is live already; name another release to go back to.", release=record.id)
+        )
+    if all(commit.release != record.id for commit in workspace.releases.history()):
+        raise UsageProblem(
+            phrase(
+                "{release} was never live, so nobody can go back to it. `perennial promote {release}` makes it live.",
+                release=record.id,
+            )
         )
     record = _opened_cold(workspace, record)
     return workspace.releases.commit(record.id, parent=live.number, reason="rollback", why=why, by=by)

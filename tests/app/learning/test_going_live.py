@@ -39,6 +39,18 @@ def test_going_back_twice_goes_back_further(workspace: Workspace) -> None:
         going_live.rollback(workspace, why="", by="test")
 
 
+def test_nobody_goes_back_to_what_was_never_live(workspace: Workspace) -> None:
+    first = going_live.live_release(workspace)[1]
+    facts = publishing.version_facts(workspace, strategy="second", languages=["en"], parent=first.version)
+    version = publishing.publish_version(workspace, workspace.open_encoder(first.version), facts, {})
+    waiting = workspace.releases.publish_release(first.manifest.successor(first.id, version=version))
+    with pytest.raises(UsageProblem, match=f"{waiting} was never live, .* `perennial promote {waiting}`"):
+        going_live.rollback(workspace, waiting, why="", by="test")
+    going_live.promote(workspace, waiting, why="a look", by="test")
+    going_live.rollback(workspace, why="", by="test")
+    assert going_live.rollback(workspace, waiting, why="", by="test").release == waiting
+
+
 @pytest.mark.sqlite  # the commits are files
 def test_a_home_without_an_intact_commit_is_mended_by_promoting(workspace: Workspace) -> None:
     live = going_live.live_release(workspace)[1].id
