@@ -88,6 +88,21 @@ def test_a_withdrawn_chunk_that_was_not_for_the_gallery_stays_out_of_it_when_it_
     assert catalog.gallery_ids() == ids(0, 1, 2, 3, 4, 5)
 
 
+def test_marks_change_with_whatever_leaves_the_gallery_or_comes_back(catalog: Catalog) -> None:
+    before = catalog.outside_mark()
+    marks = {before}
+    catalog.set_standing(A, "withdrawn", by="ann", why="x")
+    marks.add(catalog.outside_mark())
+    catalog.set_standing(A, "new", by="ann", why="")
+    assert catalog.outside_mark() == before
+    for number in (1, 2):  # as many are out, others
+        catalog.withheld.take_out(ids(number), by="ann", why="x")
+        marks.add(catalog.outside_mark())
+        catalog.withheld.put_back(ids(number))
+    assert len(marks) == 4
+    assert catalog.outside_mark() == before
+
+
 def test_questions_are_about_the_chunks_they_name(catalog: Catalog) -> None:
     assert [pair.image_id for pair in catalog.pairs(chunks=[B])] == ids(2, 3, 4, 5)
     assert catalog.pairs(chunks=[A, B], language="en", split=Split.TEST) == catalog.pairs(
