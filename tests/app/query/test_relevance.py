@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -278,3 +280,19 @@ def test_a_language_without_captions_borrows_from_english(workspace: Workspace, 
         assert (lowered.caption <= measured.caption).all()
         assert lowered.caption[0] < measured.caption[0]
     assert calibration.gauge(snapshot, "tlh") is None
+
+
+def test_gauges_of_the_newest_releases_alone_stay_in_memory(
+    workspace: Workspace, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    with Workspace.open(load_settings(home=copy_of(workspace.home.root, tmp_path))) as opened:
+        calibration, known = Calibration(opened), []
+        for n in range(5):
+            later = replace(snapshot, release=replace(snapshot.release, id=f"r{n}-0000000{n}"))
+            for language in ("fr", "tlh", "en"):
+                if found := calibration.gauge(later, language):  # borrowed, none, and its own
+                    known.append(weakref.ref(found.each[0].known))
+        gc.collect()
+
+        assert [one() is not None for one in known] == [False] * 4 + [True] * 6
+        assert len(calibration._known) == 3
