@@ -70,7 +70,8 @@ class Calibration:
     def __init__(self, workspace: Workspace) -> None:
         self._catalog, self._features = workspace.catalog, workspace.features.as_room_allows()
         self._folder = workspace.home.captions
-        self._known: OrderedDict[str, dict[str, Gauges | None]] = OrderedDict()  # by release and language
+        # By release and language. Nothing is known of one as long as no pairs have come: with it stands when that was.
+        self._known: OrderedDict[str, dict[str, tuple[Gauges | None, object]]] = OrderedDict()
         self._turn = threading.RLock()
 
     def gauge(self, snapshot: Snapshot, language: str) -> Gauges | None:
@@ -84,9 +85,11 @@ class Calibration:
             # Whole releases go: what is borrowed has the captions of the language that it is borrowed from.
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
-            if language not in known:
-                known[language] = self._kept(snapshot, language)
-            return known[language]
+            found, looked = known.get(language, (None, None))
+            if found is None and looked != (state := (self._catalog.pairs_mark(), snapshot.pictures)):
+                found = self._kept(snapshot, language)
+                known[language] = found, state
+            return found
 
     def prepare(self, snapshot: Snapshot) -> None:
         """Measures all languages of a release before anybody waits for them."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,22 @@ def test_marks_change_with_whatever_leaves_the_gallery_or_comes_back(catalog: Ca
         catalog.withheld.put_back(ids(number))
     assert len(marks) == 4
     assert catalog.outside_mark() == before
+
+
+def test_marks_change_whenever_pairs_come_or_come_back(catalog: Catalog) -> None:
+    marks = [catalog.pairs_mark()]
+    catalog.record_chunk(chunk_of("ccc333ccc333", range(4), ("fr",)))
+    marks.append(catalog.pairs_mark())
+    assert catalog.pairs_mark() == marks[-1]
+    catalog.set_standing("ccc", "withdrawn", by="ann", why="x")
+    marks.append(catalog.pairs_mark())
+    catalog.set_standing("ccc", "new", by="ann", why="")
+    marks.append(catalog.pairs_mark())
+    catalog.withheld.take_out(ids(1), by="ann", why="x")
+    marks.append(catalog.pairs_mark())
+    catalog.withheld.put_back(ids(1))
+    marks.append(catalog.pairs_mark())
+    assert all(one != later for one, later in pairwise(marks))
 
 
 def test_questions_are_about_the_chunks_they_name(catalog: Catalog) -> None:
