@@ -204,6 +204,12 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
                     found.setdefault(image_id, []).append(text)
         return found
 
+    def pairs_mark(self) -> tuple[Any, ...]:
+        """Returns what changes whenever pairs come or come back; captions are not gone through for it."""
+        newest = select(func.max(captions.c.seq)).scalar_subquery()
+        counted, since = func.sum(chunks.c.new_pairs), func.max(chunks.c.standing_since)
+        return tuple(self._rows(select(newest, counted, since))[0])
+
     def slices(self, *, minimum_images: int = 1, chunks: Collection[str] | None = None) -> list[SliceKey]:
         """Returns every language-and-domain that has at least so many held-out captioned images, sorted."""
         query = (

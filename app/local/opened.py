@@ -106,7 +106,7 @@ class Opened:
 
         if release is not None:
             return Snapshot.load(self.workspace, release)
-        state = self.workspace.releases.current(), self.workspace.catalog.withheld.ids()
+        state = self.workspace.releases.current(), self.workspace.catalog.outside_mark()
         if self._loaded is None or self._loaded[0] != state or self._has_moved(self._loaded[1]):
             self._loaded = state, Snapshot.load(self.workspace)
         return self._loaded[1]

@@ -58,7 +58,7 @@ MOST_KNOWN, AT_ONCE = 4000, 1000
 # words of a caption that is compared with: "a man" is near to every word. Not where most captions are names
 _SHORTEST = 4
 _FEWEST_WORDS = 10
-_KEPT = 16  # languages whose captions are in memory
+_KEPT = 3  # releases that are in memory: the live one, one in its shadow, and one that is compared
 
 
 class Calibration:
@@ -70,7 +70,8 @@ class Calibration:
     def __init__(self, workspace: Workspace) -> None:
         self._catalog, self._features = workspace.catalog, workspace.features.as_room_allows()
         self._folder = workspace.home.captions
-        self._known: OrderedDict[tuple[str, str], Gauges | None] = OrderedDict()
+        # By release and language. Nothing is known of one as long as no pairs have come: with it stands when that was.
+        self._known: OrderedDict[str, dict[str, tuple[Gauges | None, object]]] = OrderedDict()
         self._turn = threading.RLock()
 
     def gauge(self, snapshot: Snapshot, language: str) -> Gauges | None:
@@ -78,16 +79,17 @@ class Calibration:
 
         They count where their pictures are in the gallery.
         """
-        key = (snapshot.release.id, language)
         with self._turn:
-            if key not in self._known:
-                self._known[key] = self._kept(snapshot, language)
-            self._known.move_to_end(key)
-            # What is borrowed has the captions of the language that it is borrowed from.
-            own = [one for one, found in self._known.items() if found and found.language == one[1]]
-            for old in own[:-_KEPT]:
-                del self._known[old]
-            return self._known[key]
+            known = self._known.setdefault(snapshot.release.id, {})
+            self._known.move_to_end(snapshot.release.id)
+            # Whole releases go: what is borrowed has the captions of the language that it is borrowed from.
+            while len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+            found, looked = known.get(language, (None, None))
+            if found is None and looked != (state := (self._catalog.pairs_mark(), snapshot.pictures)):
+                found = self._kept(snapshot, language)
+                known[language] = found, state
+            return found
 
     def prepare(self, snapshot: Snapshot) -> None:
         """Measures all languages of a release before anybody waits for them."""

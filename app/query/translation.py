@@ -50,18 +50,21 @@ class Etas:
 
     def __init__(self, catalog: Catalog, features: FeatureStore) -> None:
         self._catalog, self._features = catalog, features.as_room_allows()
-        self._known: OrderedDict[tuple[str, str], Eta] = OrderedDict()
+        # One that was chosen on no pairs holds until some come: with it stands when that was.
+        self._known: OrderedDict[tuple[str, str], tuple[Eta, object]] = OrderedDict()
         self._turn = threading.Lock()
 
     def of(self, snapshot: Snapshot, language: str) -> Eta:
         """Returns eta of a language, learned or not."""
         key = (snapshot.release.id, language)
         with self._turn:
-            if key not in self._known:
-                self._known[key] = self._chosen(snapshot, language)
+            eta, looked = self._known.get(key, (Eta(_UNKNOWN, 0), None))
+            if not eta.pairs and looked != (state := (self._catalog.pairs_mark(), snapshot.pictures)):
+                eta = self._chosen(snapshot, language)
+                self._known[key] = eta, state
                 while len(self._known) > _KEPT:
                     self._known.popitem(last=False)
-            return self._known[key]
+            return eta
 
     def _chosen(self, snapshot: Snapshot, language: str) -> Eta:
         own, english, ids = self._pairs(snapshot, language)

@@ -81,7 +81,7 @@ class Serving:
         self._stopping = threading.Event()
         self._poller: threading.Thread | None = None
         self.finder = Finder(workspace, patient=False)
-        self.withheld = workspace.catalog.withheld.ids()
+        self.withheld, self._outside = self._out()
         self._hiding = threading.Lock()
         self.degraded: tuple[Degraded, ...] = ()  # what is not as it should be while the rest goes on
         self._left_behind: Degraded | None = None  # why this server does not read where the catalog lies now
@@ -329,17 +329,22 @@ class Serving:
         """Leaves out of every answer what has left the gallery by now, and shows what came back.
 
         Args:
-            is_new: whether something has; else it is done only where pictures were taken out or put back since, as
-                another process may have done.
+            is_new: whether something has; else it is done only where pictures left or came back since, by whatever
+                another process did: it took some out, withdrew a chunk, or found a folder's gone.
         """
         with self._hiding:
-            out = self.workspace.catalog.withheld.ids()
-            if not is_new and out == self.withheld:
+            out = self._out()
+            if not is_new and out == (self.withheld, self._outside):
                 return
-            self.withheld = out
+            self.withheld, self._outside = out
             if self._live is not None:
                 self._live.hide()
             self.forget_others()
+
+    def _out(self) -> tuple[frozenset[str], int]:
+        """Returns what a person took out, and a mark of all that is outside the gallery."""
+        catalog = self.workspace.catalog
+        return catalog.withheld.ids(), catalog.outside_mark()
 
     def catch_up(self) -> None:
         """Sees at once what the watch would see in a moment.

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,37 @@ def test_a_withdrawn_chunk_that_was_not_for_the_gallery_stays_out_of_it_when_it_
     catalog.set_standing("ccc", "withdrawn", by="ann", why="x")
     catalog.set_standing("ccc", "new", by="ann", why="")
     assert catalog.gallery_ids() == ids(0, 1, 2, 3, 4, 5)
+
+
+def test_marks_change_with_whatever_leaves_the_gallery_or_comes_back(catalog: Catalog) -> None:
+    before = catalog.outside_mark()
+    marks = {before}
+    catalog.set_standing(A, "withdrawn", by="ann", why="x")
+    marks.add(catalog.outside_mark())
+    catalog.set_standing(A, "new", by="ann", why="")
+    assert catalog.outside_mark() == before
+    for number in (1, 2):  # as many are out, others
+        catalog.withheld.take_out(ids(number), by="ann", why="x")
+        marks.add(catalog.outside_mark())
+        catalog.withheld.put_back(ids(number))
+    assert len(marks) == 4
+    assert catalog.outside_mark() == before
+
+
+def test_marks_change_whenever_pairs_come_or_come_back(catalog: Catalog) -> None:
+    marks = [catalog.pairs_mark()]
+    catalog.record_chunk(chunk_of("ccc333ccc333", range(4), ("fr",)))
+    marks.append(catalog.pairs_mark())
+    assert catalog.pairs_mark() == marks[-1]
+    catalog.set_standing("ccc", "withdrawn", by="ann", why="x")
+    marks.append(catalog.pairs_mark())
+    catalog.set_standing("ccc", "new", by="ann", why="")
+    marks.append(catalog.pairs_mark())
+    catalog.withheld.take_out(ids(1), by="ann", why="x")
+    marks.append(catalog.pairs_mark())
+    catalog.withheld.put_back(ids(1))
+    marks.append(catalog.pairs_mark())
+    assert all(one != later for one, later in pairwise(marks))
 
 
 def test_questions_are_about_the_chunks_they_name(catalog: Catalog) -> None:

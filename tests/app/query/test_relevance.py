@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +18,7 @@ from app.desk.errors import BadQuery
 from app.desk.hits import Relevance, SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
+from app.query import translation
 from app.query.caption_scales import TURNS, are_told, common_words, nearest, read_as, scale_of, words_of
 from app.query.finder import Finder
 from app.query.gauges import Gauge, Gauges
@@ -23,7 +26,9 @@ from app.query.grammar import parse
 from app.query.question import Question
 from app.query.relevance import Calibration
 from app.query.snapshot import Snapshot
+from app.query.translation import Etas
 from ingest.pair import Split
+from ingest.records import NewChunk
 from ingest.storage import Store
 from tests.app.small_home import copy_of, small_home
 
@@ -278,3 +283,40 @@ def test_a_language_without_captions_borrows_from_english(workspace: Workspace, 
         assert (lowered.caption <= measured.caption).all()
         assert lowered.caption[0] < measured.caption[0]
     assert calibration.gauge(snapshot, "tlh") is None
+
+
+def test_gauges_of_the_newest_releases_alone_stay_in_memory(
+    workspace: Workspace, snapshot: Snapshot, tmp_path: Path
+) -> None:
+    with Workspace.open(load_settings(home=copy_of(workspace.home.root, tmp_path))) as opened:
+        calibration, known = Calibration(opened), []
+        for n in range(5):
+            later = replace(snapshot, release=replace(snapshot.release, id=f"r{n}-0000000{n}"))
+            for language in ("fr", "tlh", "en"):
+                if found := calibration.gauge(later, language):  # borrowed, none, and its own
+                    known.append(weakref.ref(found.each[0].known))
+        gc.collect()
+
+        assert [one() is not None for one in known] == [False] * 4 + [True] * 6
+        assert len(calibration._known) == 3
+
+
+def test_captions_that_come_after_their_pictures_are_measured_by(
+    workspace: Workspace, snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(translation, "FEWEST", 5)
+    with Workspace.open(load_settings(home=copy_of(workspace.home.root, tmp_path))) as opened:
+        catalog, calibration = opened.catalog, Calibration(opened)
+        etas = Etas(catalog, opened.features)
+        assert calibration.gauge(snapshot, "tlh") is None
+        assert etas.of(snapshot, "tlh").pairs == 0
+
+        pairs = catalog.pairs(language="en")
+        pictures = list(catalog.images({one.image_id for one in pairs}).values())
+        captions = [(one.image_id, "tlh", f"{one.text}.") for one in pairs]
+        catalog.record_chunk(NewChunk("abcdef123456", "captions", True, pictures, captions))
+
+        found = calibration.gauge(snapshot, "tlh")
+        assert found is not None
+        assert found.language == "tlh"
+        assert etas.of(snapshot, "tlh").pairs >= 5

@@ -13,6 +13,7 @@ import pytest
 
 from app.home.workspace import Workspace
 from app.learning import going_live
+from app.local.at_home import AtHome
 from app.query.snapshot import Snapshot
 from app.server.serving import Serving
 from model_updates.versions import write_version
@@ -203,4 +204,22 @@ def test_the_watch_outlives_whatever_a_step_of_it_meets(
     serving._poller.join(0.5)
     assert serving._poller.is_alive()
     serving.stop()
+    workspace.close()
+
+
+def test_what_one_process_took_out_of_the_gallery_no_other_shows(workspace: Workspace) -> None:
+    catalog, (chunk,) = workspace.catalog, [one for one in workspace.catalog.chunks() if one.in_gallery]
+    with Workspace.open(workspace.settings) as elsewhere, AtHome(workspace.settings, by="test") as desk:
+        serving = Serving(elsewhere, is_first=False)
+        serving.refresh()
+        every = serving.snapshot().pictures
+        assert desk.snapshot().pictures == every > 0
+
+        catalog.set_standing(chunk.id, "withdrawn", by="test", why="wrong pictures")
+        serving.hide(is_new=False)  # as the watch does each second
+        assert serving.snapshot().pictures == desk.snapshot().pictures == every - chunk.images
+
+        catalog.set_standing(chunk.id, "new", by="test", why="")
+        serving.hide(is_new=False)
+        assert serving.snapshot().pictures == desk.snapshot().pictures == every
     workspace.close()
