@@ -35,7 +35,7 @@ from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
 from ingest.shown import PageQueries
 from ingest.sources import SourceTable, sources
-from ingest.standing import Standing, set_standing
+from ingest.standing import WITHDRAWN, Standing, set_standing
 from ingest.tables import TableQueries, grouped
 from ingest.withheld import WithheldTable, forget_pictures
 
@@ -280,6 +280,19 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         chunk_id = self._chunk_id(id_or_prefix)
         with self._engine.connect() as connection:
             return chunk_records(connection, select(chunks).where(chunks.c.id == chunk_id))[0]
+
+    def unjudged(self, chunk: str, learned: Collection[str] = ()) -> list[str]:
+        """Returns which of a chunk, by its id, and the others of its name no check was made of, in the order they came.
+
+        What was `learned`, accepted or withdrawn needs none. A folder lies in several chunks of its name when reading
+        it was broken off.
+        """
+        name = select(chunks.c.name).where(chunks.c.id == chunk).scalar_subquery()
+        query = select(chunks.c.id).where(
+            chunks.c.name == name, chunks.c.report["findings"].as_string().is_(None)
+        )
+        query = query.where(chunks.c.standing.not_in(["accepted", WITHDRAWN]), chunks.c.id.not_in(learned))
+        return self._column(query.order_by(chunks.c.seq))
 
     def set_standing(
         self, chunk: str, standing: Standing, *, by: str, why: str, measures: bool | None = None

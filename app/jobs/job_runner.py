@@ -242,8 +242,8 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
             )
             workspace.catalog.set_standing(kept, "held", by=by, why=why)
 
+    options = IntakeOptions(**job.arguments["options"], limits=Limits())
     if chunk is None:
-        options = IntakeOptions(**job.arguments["options"], limits=Limits())
         sharing.bring(workspace.home, source, kept)
         try:
             outcome = adding.add_chunk(workspace, source, options, by=by, progress=report, on_kept=hold)
@@ -255,13 +255,7 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     else:
         # An earlier worker of this job died after the chunk was kept.
         said, made_again = workspace.catalog.chunk(chunk).report, ""
-        commit, embedded = adding.extend_gallery(
-            workspace,
-            why=f"chunk {chunk}",
-            by=by,
-            progress=report,
-        )
-        hold(chunk)
+        commit, embedded = adding.finish(workspace, chunk, options, by=by, progress=report, on_kept=hold)
     result = {
         "report": _in_short(said),
         "commit": commit.number if commit else None,

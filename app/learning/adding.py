@@ -18,13 +18,12 @@ from app.home.commits import CommitRecord
 from app.home.enough import require_room
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
-from app.learning.chunk_checks import check_chunk, keep_findings
+from app.learning.chunk_checks import judge_chunk
 from app.learning.outcomes import AddOutcome, Tell, say_nothing
 from app.learning.unstated import open_domain
 from app.learning.untaught import known_to
 from index.generation import Generation
 from index.writing import MOST_SEGMENTS
-from ingest.findings import findings_in
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.sentence import Sentence, phrase
 
@@ -79,29 +78,40 @@ def add_chunk(
                 memory=_PROCESS_BYTES + workspace.releases.bytes_to_open(live),
             ),
         )
-    details = {"chunk": report.chunk_id}
-    opened = None if options.domain else open_domain(workspace, live, report.chunk_id)
-    commit, embedded = extend_gallery(
-        workspace,
-        why=f"chunk {report.chunk_id} ({report.name})",
-        by=by,
-        progress=lambda stage: progress(replace(stage, details={**stage.details, **details})),
-    )
-    if not findings_in(workspace.catalog.chunk(report.chunk_id).report):
-        judging = phrase("judging the captions before anything is learned from them")
+    commit, embedded = finish(workspace, report.chunk_id, options, by=by, progress=progress, on_kept=on_kept)
+    return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded, made_again)
 
-        def judged(done: int, total: int) -> None:
-            stage = counted("check", judging, done, total)
-            progress(replace(stage, details={**stage.details, **details}))
 
-        found = check_chunk(workspace, report.chunk_id, progress=judged)
-        keep_findings(workspace, report.chunk_id, (*found, *([opened] if opened else [])))
-    on_kept(report.chunk_id)
+def finish(
+    workspace: Workspace,
+    chunk: str,
+    options: IntakeOptions,
+    *,
+    by: str,
+    progress: Tell,
+    on_kept: Callable[[str], None],
+) -> tuple[CommitRecord | None, int]:
+    """Does what is left to do of a chunk that is kept, and of parts of the same folder that were left undone.
+
+    Returns and raises as `extend_gallery`.
+    """
+
+    def tell(stage: Stage) -> None:
+        progress(replace(stage, details={**stage.details, "chunk": chunk}))
+
+    _, live = going_live.live_but_for_its_index(workspace)
+    unjudged = workspace.catalog.unjudged(chunk, live.manifest.chunks)
+    opened = {one: None if options.domain else open_domain(workspace, live, one) for one in unjudged}
+    why = f"chunk {chunk} ({workspace.catalog.chunk(chunk).name})"
+    commit, embedded = extend_gallery(workspace, why=why, by=by, progress=tell)
+    for one in unjudged:
+        judge_chunk(workspace, one, tell, opened[one])
+    on_kept(chunk)
     try:
         _join_segments(workspace, by, progress)
     except _JOINING_MAY_FAIL as error:  # what was asked for is done
         logger.warning("parts of the index could not be joined: %s", error)
-    return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded, made_again)
+    return commit, embedded
 
 
 def _join_segments(workspace: Workspace, by: str, progress: Tell) -> None:

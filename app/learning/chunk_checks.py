@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from app.desk.jobs import counted
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import chunk_findings as say
@@ -19,11 +20,13 @@ from app.learning import going_live
 from app.learning.caption_languages import confidences, in_another_language, profile_fits, sample_of
 from app.learning.chunk_findings import ChunkSlice, merged
 from app.learning.chunk_novelty import novelty_findings
+from app.learning.outcomes import Tell
 from app.learning.routes import stated_routes
 from app.learning.untaught import untaught_finding
 from app.learning.yardstick import trusted_chunks
 from ingest.findings import Finding, Outcome, findings_in, holds
 from ingest.pair import BASE_LANGUAGE, Pair, SliceKey, Split
+from ingest.sentence import phrase
 from ingest.standing import WITHDRAWN
 from model_updates.features import image_features, text_features, trunk_features
 from model_updates.language_profiles import LanguageProfile, letters_of
@@ -75,12 +78,29 @@ def check_chunk(
     return merged([*found, *filter(None, (overlap, untaught)), *novel])
 
 
+def judge_chunk(workspace: Workspace, chunk_id: str, tell: Tell, opened: Finding | None = None) -> None:
+    """Makes the checks of a chunk and keeps what they find, with what `opened` says of its domain.
+
+    Raises:
+        As `check_chunk`.
+    """
+    judging = phrase("judging the captions before anything is learned from them")
+    found = check_chunk(
+        workspace, chunk_id, progress=lambda done, total: tell(counted("check", judging, done, total))
+    )
+    keep_findings(workspace, chunk_id, (*found, *([opened] if opened else [])))
+
+
 def keep_findings(workspace: Workspace, chunk_id: str, findings: Sequence[Finding]) -> None:
-    """Writes findings into a chunk's report, and holds the chunk when one of them says so."""
-    chunk = workspace.catalog.set_findings(chunk_id, findings)
+    """Holds a chunk when one of the findings says so, and writes them into its report.
+
+    In this order, for a chunk with findings counts as judged: whoever is stopped in between judges it again.
+    """
+    chunk = workspace.catalog.chunk(chunk_id)
     if holds(findings) and chunk.standing == "new":
         against = [f.sentence for f in findings if f.outcome in (Outcome.HOLD, Outcome.REJECT)]
         workspace.catalog.set_standing(chunk.id, "held", by=CHECKED_BY, why=" ".join(against))
+    workspace.catalog.set_findings(chunk.id, findings)
 
 
 def check_again(workspace: Workspace, chunk_id: str) -> tuple[Finding, ...]:

@@ -35,12 +35,14 @@ _NAME = "domain-{number}"
 def open_domain(workspace: Workspace, record: ReleaseRecord, chunk: str) -> Finding | None:
     """Moves a chunk's new pictures of no stated domain to one of their own where many look like nothing known.
 
-    Returns what was done, None where they stay.
+    Those of trusted chunks stay: what was learned of them was learned of where they lie. Returns what was done, None
+    where all stay.
     """
-    catalog = workspace.catalog
+    catalog, trusted = workspace.catalog, own_trusted(workspace, record)
     new = catalog.images(catalog.ids_where(chunks=[chunk], domains=[DEFAULT_DOMAIN]))
-    theirs = sorted(image_id for image_id, one in new.items() if one.chunk_id == chunk)
-    learned = {one for other in own_trusted(workspace, record) for one in catalog.chunk(other).domains}
+    brought = {image_id for image_id, one in new.items() if one.chunk_id == chunk}
+    theirs = sorted(brought - catalog.ids_where(chunks=trusted, domains=[DEFAULT_DOMAIN]))
+    learned = {one for other in trusted for one in catalog.chunk(other).domains}
     if len(theirs) < FEWEST_PICTURES or not learned:
         return None
     shares = _shares(workspace, record, theirs, learned)

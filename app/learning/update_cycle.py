@@ -20,6 +20,7 @@ from app.home.enough import require_room
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live, lessons, publishing
+from app.learning.chunk_checks import judge_chunk
 from app.learning.cross_fitting import examine
 from app.learning.forecast import memory_needed
 from app.learning.judging import Taught, judge_taught
@@ -52,6 +53,7 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
     """
     started = time.monotonic()
     with workspace.releases.updater_lock(f"updating on chunk {request.chunk}"):
+        _require_judged(workspace, request.chunk, progress)
         taught: _Taught | None = None
         for _ in range(2 * ATTEMPTS):
             live, record = going_live.live_release(workspace)
@@ -69,6 +71,14 @@ def update(workspace: Workspace, request: UpdateRequest, *, scratch: Path, progr
         raise ParentMoved(
             "Other releases kept going live while this chunk was taught. Start the update again."
         )
+
+
+def _require_judged(workspace: Workspace, asked: str, progress: Tell) -> None:
+    """Judges a chunk whose checks were broken off; what holds it refuses it when the lesson is planned."""
+    chunk = workspace.catalog.chunk(asked).id
+    _, live = going_live.live_release(workspace)
+    if chunk in workspace.catalog.unjudged(chunk, live.manifest.chunks):
+        judge_chunk(workspace, chunk, progress)
 
 
 def _bring_live(

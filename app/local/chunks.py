@@ -76,7 +76,10 @@ class Chunks(Opened):
         )
 
     def _nothing_new(self, source: Path, options: IntakeOptions) -> IntakeReport | None:
-        """Returns the report of a folder that is as it was, before anything heavy is loaded; None of any other."""
+        """Returns the report of a folder that is as it was, before anything heavy is loaded; None of any other.
+
+        Nor of one that was read and not judged.
+        """
         from index.manifest import is_sound
         from ingest.intake import nothing_new
 
@@ -85,7 +88,10 @@ class Chunks(Opened):
             return None
         with closing(self.home.require_stores().open_blobs(self.catalog)) as blobs:
             report = nothing_new(source, catalog=self.catalog, blobs=blobs, options=options)
-        generation = self.store.generation_folder(self.store.release(live.release).generation)
+        release = self.store.release(live.release)
+        if report is None or self.catalog.unjudged(report.chunk_id, release.manifest.chunks):
+            return None
+        generation = self.store.generation_folder(release.generation)
         return report if is_sound(generation, self.catalog.gallery_size()) else None
 
     def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -168,6 +169,21 @@ def test_a_wrong_upload_does_not_bind_the_right_one(place: Place, tmp_path: Path
     assert again.to_json() == place.catalog.chunk(first.chunk_id).report
     (pair,) = place.catalog.pairs()
     assert (pair.domain, pair.split, again.new_pairs) == ("right", Split.TRAIN, 1)
+
+
+def test_what_no_check_and_nobody_said_anything_of_is_unjudged(catalog: Catalog) -> None:
+    parts = ["ccc333ccc333", "ddd444ddd444"]
+    for number, part in enumerate(parts, start=3):
+        chunk = chunk_of(part, range(2 * number, 2 * number + 2))
+        catalog.record_chunk(replace(chunk, name="a folder"), lambda _: {"notes": []})
+    assert catalog.unjudged(parts[1]) == catalog.unjudged(parts[0]) == parts
+    assert catalog.unjudged(parts[0], learned=[parts[0]]) == parts[1:]
+    catalog.set_standing(parts[0], "held", by="checks", why="stopped before its findings were kept")
+    assert catalog.unjudged(parts[1]) == parts
+    catalog.set_findings(parts[0], [])  # checked, and nothing found
+    assert catalog.unjudged(parts[0]) == parts[1:]
+    catalog.set_standing(parts[1], "accepted", by="ann", why="I looked")
+    assert catalog.unjudged(parts[0]) == []
 
 
 def test_the_findings_of_the_last_checks_are_kept(catalog: Catalog) -> None:

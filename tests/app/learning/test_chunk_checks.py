@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from app.desk.errors import ChunkHeld
+from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.jobs import requests
-from app.learning import adding, held_pairs
+from app.jobs import job_runner, requests
+from app.learning import adding, held_pairs, update_cycle
 from app.learning.chunk_checks import believed_chunks, check_again, check_chunk, judge
 from app.learning.chunk_findings import (
     EXCHANGE,
@@ -28,10 +31,12 @@ from app.learning.chunk_findings import (
     ChunkSlice,
     overlap_finding,
 )
+from app.learning.outcomes import say_nothing
 from app.learning.yardstick import Yardstick
 from ingest.findings import Finding, Outcome, findings_in
-from ingest.intake import IntakeOptions
+from ingest.intake import IntakeOptions, ingest_source
 from ingest.pair import SliceKey, Split
+from ingest.records import ChunkRecord
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
 from tests.app.commands.running import document
@@ -99,6 +104,11 @@ def told(home: Path) -> tuple[str, dict[str, Finding]]:
             workspace.catalog.gallery_ids()
         )
         return record.standing, {finding.check: finding for finding in findings_in(record.report)}
+
+
+def chunks_of(home: Path) -> list[ChunkRecord]:
+    with Workspace.open(load_settings(home=home), read_only=True) as workspace:
+        return workspace.catalog.chunks()
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +225,75 @@ def test_a_chunk_whose_wrong_pairs_were_taken_out_is_checked_again_and_may_teach
         workspace.catalog.set_standing(chunk, "held", by="ada", why="I want to look at it")
         check_again(workspace, chunk)
         assert workspace.catalog.chunk(chunk).standing == "held"  # a person's word stays
+
+
+@pytest.fixture(scope="module")
+def exchanged_folder(exchanged_upload: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("uploads") / "some"
+    with zipfile.ZipFile(exchanged_upload) as archive:
+        archive.extractall(folder)
+    return folder
+
+
+def stopped(home: Path, source: Path, stage: str) -> None:
+    """Takes an upload in, and is stopped when a stage begins."""
+
+    def stop(told: Stage) -> None:
+        if told.name == stage:
+            raise KeyboardInterrupt
+
+    with Workspace.open(load_settings(home=home)) as workspace, pytest.raises(KeyboardInterrupt):
+        adding.add_chunk(workspace, source, IntakeOptions(), by="test", progress=stop)
+
+
+# While the captions are judged; after the first part: in 50 and in 80 pairs no check can tell that some are exchanged.
+@pytest.mark.parametrize(("stage", "standings"), [("check", ["held"]), ("embed", ["new", "new"])])
+def test_a_folder_whose_checks_were_broken_off_is_judged_when_it_is_added_again(
+    home: Path, exchanged_folder: Path, tmp_path: Path, stage: str, standings: list[str]
+) -> None:
+    copy = copy_of(home, tmp_path)
+    before = len(chunks_of(copy))
+    stopped(copy, exchanged_folder, stage)
+    code = 4 if "held" in standings else 0
+    document("add", exchanged_folder, home=copy, code=code)
+    taken = chunks_of(copy)[before:]
+    assert [one.standing for one in taken] == standings
+    assert all(MATCH in {finding.check for finding in findings_in(one.report)} for one in taken)
+    assert document("add", exchanged_folder, home=copy, code=code)["images_embedded"] == 0
+    assert chunks_of(copy)[before:] == taken
+
+
+def test_an_upload_whose_worker_died_while_it_was_judged_is_judged_by_the_next_and_teaches_nothing(
+    home: Path, exchanged_upload: Path, tmp_path: Path
+) -> None:
+    settings = load_settings(home=copy_of(home, tmp_path))
+    then = UpdateRequest(chunk="", strategy="evergreen", by="test")
+    with Workspace.open(settings) as workspace:
+        kept = ingest_source(exchanged_upload, catalog=workspace.catalog, blobs=workspace.blobs)
+        sent = Path(shutil.copy(exchanged_upload, tmp_path))  # a job takes its file away
+        job = requests.intake_job(settings, sent, IntakeOptions(), by="test", then=then)
+        died = {"name": "check", "details": {"chunk": kept.chunk_id}}
+        workspace.catalog.update_job(job.id, state="interrupted", progress=died)
+    assert job_runner.run_job(settings, job.id) == 0
+    standing, found = told(settings.home)
+    assert (standing, found[MATCH].outcome) == ("held", Outcome.HOLD)
+    with Workspace.open(settings, read_only=True) as workspace:
+        result = workspace.catalog.job(job.id).result
+    assert result["update"] is None
+    assert "is held and teaches nothing yet" in result["update_refused"]
+
+
+def test_a_chunk_that_nobody_judged_is_judged_before_it_teaches(
+    home: Path, exchanged_upload: Path, tmp_path: Path
+) -> None:
+    copy = copy_of(home, tmp_path)
+    stopped(copy, exchanged_upload, "check")
+    with Workspace.open(load_settings(home=copy)) as workspace:
+        request = UpdateRequest(last_chunk(workspace), by="test")
+        with pytest.raises(ChunkHeld, match="is held and teaches nothing yet"):
+            update_cycle.update(workspace, request, scratch=tmp_path, progress=say_nothing)
+    standing, found = told(copy)
+    assert (standing, found[MATCH].outcome) == ("held", Outcome.HOLD)
 
 
 def test_english_under_a_foreign_tag_is_held(tagged: Path) -> None:

@@ -38,10 +38,10 @@ def learned(workspace: Workspace) -> ReleaseRecord:
     return workspace.releases.release(workspace.releases.publish_release(manifest))
 
 
-def unstated(workspace: Workspace, folder: Path, style: str, first: int) -> str:
+def unstated(workspace: Workspace, folder: Path, style: str, first: int, every: int = 40) -> str:
     """Takes in pictures of a style, of which nothing is said."""
     source = folder / f"{style}-{first}.zip"
-    chosen = [(scene, style, 1) for scene in list(all_scenes())[first::40][:PICTURES]]
+    chosen = [(scene, style, 1) for scene in list(all_scenes())[first::every][:PICTURES]]
     write_chunk(source, scenes=chosen, languages=["en"], domain=DEFAULT_DOMAIN)
     return adding.add_chunk(workspace, source, IntakeOptions(), by="test").report.chunk_id
 
@@ -69,16 +69,36 @@ def test_pictures_like_nothing_learned_open_a_domain_and_more_of_them_join_it(
     assert "ink-drawings" not in workspace.catalog.domains()
 
 
-def test_pictures_like_what_was_learned_stay_and_so_do_all_where_nothing_was(workspace: Workspace) -> None:
+def test_pictures_like_what_was_learned_stay_and_so_do_all_where_nothing_was(
+    workspace: Workspace, tmp_path: Path
+) -> None:
     _, nothing = going_live.live_release(workspace)
     record, catalog = learned(workspace), workspace.catalog
-    chunk = next(iter(record.manifest.chunks))
-    some = sorted(catalog.ids_where(chunks=[chunk]))[:PICTURES]
-    catalog.set_domain(some, DEFAULT_DOMAIN)
+    chunk = unstated(workspace, tmp_path, "flat", 0, every=125)  # scenes of that chunk, drawn once more
 
     assert open_domain(workspace, record, chunk) is None
     assert open_domain(workspace, nothing, chunk) is None
     assert catalog.domains()[DEFAULT_DOMAIN] == PICTURES
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_learned_chunk_that_is_sent_again_stays_where_it_lies(
+    workspace: Workspace, tmp_path: Path, checked: bool
+) -> None:
+    ink = unstated(workspace, tmp_path, "ink", 3)
+    catalog, known = workspace.catalog, learned(workspace)
+    if not checked:  # it comes from a time without checks
+        catalog.set_report(ink, {})
+    before = catalog.chunk(ink)
+    manifest = known.manifest.successor(known.id, chunks=(*known.manifest.chunks, ink))
+    release = workspace.releases.publish_release(manifest)
+    live, _ = going_live.live_release(workspace)
+    workspace.releases.commit(release, parent=live.number, reason="promote", why="test", by="test")
+
+    assert unstated(workspace, tmp_path, "ink", 3) == ink
+    assert catalog.chunk(ink) == before
+    assert before.domains == {DEFAULT_DOMAIN: PICTURES}
+    assert open_domain(workspace, workspace.releases.release(release), ink) is None
 
 
 def test_what_cannot_be_named_is_refused(workspace: Workspace) -> None:
