@@ -45,7 +45,9 @@ def _lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
         elif sum(map(len, cells)) > limits.line_bytes:
             sentence = f"The line is longer than {limits.line_bytes:,} characters."
             yield Skipped(where, "line_too_long", sentence)
-        elif any(cell.strip() for cell in cells[len(header) :]):  # else a caption would lose what follows a comma
+        elif any(
+            cell.strip() for cell in cells[len(header) :]
+        ):  # else a caption would lose what follows a comma
             sentence = (
                 f"It has {len(cells)} cells for {len(header)} columns. Put captions that contain {_NAMED[delimiter]} "
                 "in quotes."
