@@ -1,6 +1,8 @@
 """From a scan to a plan: which rows belong to which picture, and which pictures have none."""
 
-from collections.abc import Mapping, Sequence
+import posixpath
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ingest.errors import BadRow, BadUpload
@@ -13,6 +15,7 @@ from ingest.readers.table import read_rows
 from ingest.readers.table_file import unreadable
 from ingest.sentence import phrase
 
+_ASKED = 100  # names of a table that say under which folder all are found
 _NOT_CAPTIONS = frozenset(("readme", "license", "licence", "notice", "classes", "labels", "requirements"))
 
 
@@ -67,19 +70,21 @@ def make_plan(
     for problem in listing.problems:
         plan.add(problem)
     beside = _Beside(listing.pictures, limits)
-
-    def locate(name: str) -> str | None:
-        return container.locate(name) if not is_address(name) else name if fetch else None
-
+    tables = {posixpath.dirname(name) for name, text in listing.texts.items() if text.format.lines}
     for name in sorted(listing.texts):
         text = listing.texts.pop(name)  # freed as soon as it is parsed
         try:
             if text.format.captions is not None:
                 beside.add(name, text, plan)
                 continue
-            rows = read_rows(name, text, mapping=mapping, limits=limits, locate=locate)
-            for row in rows:
+            finder = _Finder(container, tables, fetch=fetch)
+            problems, notes = len(plan.problems), len(plan.notes)
+            for row in read_rows(name, text, mapping=mapping, limits=limits, locate=finder):
                 plan.add(row)
+            if finder.moves():  # so none of its lines has a picture yet
+                del plan.problems[problems:], plan.notes[notes:]
+                for row in read_rows(name, text, mapping=mapping, limits=limits, locate=finder):
+                    plan.add(row)
         except (BadRow, BadUpload) as error:
             # A table by itself, or one the user mapped columns for, was meant to be read.
             if text.is_upload or (mapping and isinstance(error, BadRow)):
@@ -89,6 +94,63 @@ def make_plan(
             plan.add(unreadable(name, error))
     _note_ignored(plan, listing, beside.ignored)
     return plan
+
+
+class _Finder:
+    """Finds the pictures that one table names.
+
+    A name without a folder may be that of the only picture called so, unless that lies beside a table of its own. One
+    with a folder is not: in another folder lies another picture, as where each class or split counts from one. Only
+    where no picture lies as the table says, all may lie below one folder more or less.
+    """
+
+    def __init__(self, container: Container, tables: Collection[str], *, fetch: bool) -> None:
+        """Begins a table; `tables` are the folders that tables lie in, and with `fetch` it may name addresses."""
+        self._container, self._tables, self._fetch = container, tables, fetch
+        self._has_found = False
+        self._missed: dict[str, None] = {}
+        self._less, self._more = "", ""  # what to leave out of a name's beginning, and what to put there
+
+    def __call__(self, names: Sequence[str]) -> str | None:
+        if is_address(names[0]):
+            self._has_found |= self._fetch
+            return names[0] if self._fetch else None
+        top = names[-1]
+        found = next(filter(None, map(self._container.locate, names)), None)
+        is_elsewhere = found is not None and found not in names and "/" not in top
+        if is_elsewhere and names[1:] and posixpath.dirname(found or "") in self._tables:
+            found = None
+        if found is None and (self._less or self._more) and top.startswith(self._less):
+            found = self._exact(self._more + top.removeprefix(self._less))
+        self._has_found |= found is not None
+        if not self._has_found:
+            self._missed[top] = None
+        return found
+
+    def moves(self) -> bool:
+        """Returns whether all names mean pictures below one folder more or less, and finds them there from now on."""
+        if self._has_found or not self._missed:
+            return False
+        shared = posixpath.commonpath(map(posixpath.dirname, self._missed)).split("/")
+        without = ["/".join(shared[:end]) + "/" for end in range(1, len(shared) + 1) if shared[0]]
+        some = list(self._missed)[:_ASKED]
+        ways = Counter(("", more) for name in some if "/" in name for more in self._container.above(name))
+        ways.update(
+            (less, "")
+            for less in without
+            for name in some
+            if self._exact(name.removeprefix(less)) is not None
+        )
+        best = ways.most_common(2)
+        if not best or best[0][1] == best[-1][1] and len(best) > 1:
+            return False
+        self._less, self._more = best[0][0]
+        return True
+
+    def _exact(self, name: str) -> str | None:
+        """Finds a picture in the folder that is named, and in no other."""
+        found = self._container.locate(name)
+        return found if found is not None and found.count("/") == name.count("/") else None
 
 
 class _Beside:

@@ -76,6 +76,10 @@ class Archive(ABC):
         """Finds a member by its relative name."""
         return self._index.find(name)
 
+    def above(self, name: str) -> list[str]:
+        """Returns below which folders files of this name lie."""
+        return self._index.above(name)
+
     def origin(self, name: str) -> Origin:
         """Returns the archive and the member's name in it."""
         return Origin.at(self._path.resolve(), name.removeprefix(f"{self._within}/"))

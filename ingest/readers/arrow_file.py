@@ -5,7 +5,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -163,6 +163,10 @@ class ArrowTables:
         """Returns the name of a picture in one of the files, or of a file beside them."""
         is_inside = name.rsplit("/", 2)[0] in self._files
         return name if is_inside or (self._folder is not None and is_file(self._folder, name)) else None
+
+    def above(self, name: str) -> Sequence[str]:
+        """Returns nothing: a table that is given by itself says where its pictures lie."""
+        return ()
 
     def origin(self, name: str) -> Origin:
         """Returns the table that holds a picture with its row and column, or where a file beside it lies."""

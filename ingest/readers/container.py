@@ -182,6 +182,10 @@ class Container(Protocol):
         """Returns the container's own spelling of a normalised relative name, or None for no such file."""
         ...
 
+    def above(self, name: str) -> Sequence[str]:
+        """Returns below which folders, each with its last slash, files of this relative name lie; not the top."""
+        ...
+
     def origin(self, name: str) -> Origin:
         """Returns where a picture of this container lies."""
         ...

@@ -14,7 +14,7 @@ from ingest.readers.names import shown, suffix_of
 from ingest.readers.plain_text import decode_text, is_text
 
 _SUFFIXES = (".csv", ".tsv")
-_DELIMITERS = (",", "\t", ";", "|")
+_NAMED = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 
 
 def _lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
@@ -24,7 +24,7 @@ def _lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
         return
     content = decode_text(data)
     header_line = content[:65536].lstrip().split("\n", 1)[0]
-    delimiter = "\t" if suffix_of(name) == ".tsv" else max(_DELIMITERS, key=header_line.count)
+    delimiter = "\t" if suffix_of(name) == ".tsv" else max(_NAMED, key=header_line.count)
     # Strict: else a quote that is never closed swallows all lines after it, without a word.
     reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter, strict=True)
     header: list[str] | None = None
@@ -45,6 +45,14 @@ def _lines(name: str, text: Text, limits: Limits) -> Iterator[Line]:
         elif sum(map(len, cells)) > limits.line_bytes:
             sentence = f"The line is longer than {limits.line_bytes:,} characters."
             yield Skipped(where, "line_too_long", sentence)
+        elif any(
+            cell.strip() for cell in cells[len(header) :]
+        ):  # else a caption would lose what follows a comma
+            sentence = (
+                f"It has {len(cells)} cells for {len(header)} columns. Put captions that contain {_NAMED[delimiter]} "
+                "in quotes."
+            )
+            yield Skipped(where, "line_too_many_cells", sentence)
         else:
             yield where, dict(zip(header, cells, strict=False))
     if header is None:

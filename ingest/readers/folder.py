@@ -65,6 +65,10 @@ class Folder:
         shard = self._shard_of(name)
         return self._index.find(name) if shard is None else shard.locate(name)
 
+    def above(self, name: str) -> list[str]:
+        """Returns below which folders files of this name lie."""
+        return self._index.above(name)
+
     def origin(self, name: str) -> Origin:
         """Returns where a file lies; its size and time are those of the scan, before it was read."""
         shard = self._shard_of(name)

@@ -102,7 +102,7 @@ class Listing:
             self.notes.append(
                 f"the folders in {self._renamed} unusual member names (.., drive or root) were ignored"
             )
-        return NameIndex((*self.pictures, *self.others))
+        return NameIndex((*self.pictures, *self.others), self._within)
 
     def add_shard(self, name: str, shard: Listing) -> None:
         """Adds what a container in this one holds."""

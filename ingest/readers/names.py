@@ -30,9 +30,13 @@ _SIGNED_IN = re.compile(r"(?<=://)[^/\s]*@")  # the name and the password in an 
 
 
 class NameIndex:
-    """Finds files by the names people write: composed or decomposed letters, with or without folders."""
+    """Finds files by the names people write: composed or decomposed letters, with folders or without any.
 
-    def __init__(self, names: Iterable[str] = ()) -> None:
+    `within` is the shard that holds the files, with which their names begin.
+    """
+
+    def __init__(self, names: Iterable[str] = (), within: str | None = None) -> None:
+        self._within = "" if within is None else f"{within}/"
         self._by_name: dict[str, set[str]] = {}
         self._by_last: dict[str, set[str]] = {}
         for name in names:
@@ -41,10 +45,23 @@ class NameIndex:
             self._by_last.setdefault(posixpath.basename(composed), set()).add(name)
 
     def find(self, name: str) -> str | None:
-        """Returns the file of this name, or the only one whose name differs in form alone, or in its folders."""
+        """Returns the file of this name, or the only one whose name differs in form alone.
+
+        A name without a folder is that of the only file called so, wherever it lies; in another folder than the one
+        that is named lies another picture.
+        """
         composed = unicodedata.normalize("NFC", name)
-        alike = self._by_name.get(composed) or self._by_last.get(posixpath.basename(composed), set())
+        alike = self._by_name.get(composed, set())
+        if not alike and "/" not in composed.removeprefix(self._within):
+            alike = self._by_last.get(posixpath.basename(composed), set())
         return name if name in alike else next(iter(alike)) if len(alike) == 1 else None
+
+    def above(self, name: str) -> list[str]:
+        """Returns what the names of files have before this one, such as `data/` where it lies in that folder."""
+        composed = unicodedata.normalize("NFC", name)
+        alike = self._by_last.get(posixpath.basename(composed), set())
+        forms = (unicodedata.normalize("NFC", file) for file in alike)
+        return [form.removesuffix(composed) for form in forms if form.endswith(f"/{composed}")]
 
 
 def label_of(raw_name: str, within: str | None = None) -> tuple[str, bool]:

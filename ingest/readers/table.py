@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any
@@ -29,7 +29,8 @@ _LONGEST_KEY = 200
 # What img2dataset (1.47) writes of each address it was given; only of a success is there a picture.
 DOWNLOADED = frozenset(("key", "status", "url"))
 
-Locate = Callable[[str], str | None]
+Locate = Callable[[Sequence[str]], str | None]
+"""Finds a picture by the names that a cell may mean: relative to the table's folder, then to the top."""
 
 
 def check_mapping(mapping: Mapping[str, str]) -> None:
@@ -123,7 +124,7 @@ def _rows(
         if not isinstance(cell, str) or not cell.strip():
             raise BadRow("image_not_named", "The line names no picture.")
         candidates = [cell] if isinstance(cell, EmbeddedPicture) else _inside_names(cell, table_name)
-        found = next((place for place in map(locate, candidates) if place is not None), None)
+        found = locate(candidates)
         if found is None and is_address(candidates[0]):
             sentence = phrase(
                 "{address} is an address; with --fetch such pictures are fetched.", address=shown(cell)

@@ -1,6 +1,6 @@
 """A table as a container of its own, and files that lie beside one."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from ingest.errors import BadUpload
@@ -35,6 +35,10 @@ class TableFile:
     def locate(self, name: str) -> str | None:
         """Returns the name if it is a file in the folder of the pictures or below."""
         return name if is_file(self._folder, name) else None
+
+    def above(self, name: str) -> Sequence[str]:
+        """Returns nothing: a table that is given by itself says where its pictures lie."""
+        return ()
 
     def origin(self, name: str) -> Origin:
         """Returns where a picture beside the table lies."""

@@ -126,6 +126,14 @@ SKIPPED: list[tuple[str, Maker, str, str]] = [
         "line_unreadable",
         "never closed",
     ),
+    (
+        "19 comma outside of quotes",
+        table(
+            "image,caption", "good.png,a good picture,,", "good.png,a dog, two cats and a horse", name="t.csv"
+        ),
+        "line_too_many_cells",
+        "3 cells for 2 columns. Put captions that contain commas in quotes",
+    ),
     ("19 line that is a list", table(record(), "[1, 2]"), "line_unreadable", "not an object"),
     (
         "20 nested 100,000 deep",

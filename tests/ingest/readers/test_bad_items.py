@@ -51,7 +51,7 @@ def test_a_line_of_many_keys_takes_little_more_than_parsing_it() -> None:
 
     def read() -> None:
         text = Text(BY_SUFFIX[".jsonl"], line.encode())
-        rows = read_rows("t.jsonl", text, mapping={}, limits=Limits(), locate=lambda name: name)
+        rows = read_rows("t.jsonl", text, mapping={}, limits=Limits(), locate=lambda names: names[0])
         assert [row.where for row in rows if isinstance(row, Row)] == ["t.jsonl line 1"]
 
     def seconds(work: Callable[[], object]) -> float:

@@ -5,13 +5,15 @@ Numbers are those of the project's catalogue of bad inputs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from ingest.pair import image_id_of
 from tests.ingest.conftest import Place, rows_of
-from tests.ingest.material import encoded, picture, tar_of, zip_of, zip_of_pairs
+from tests.ingest.material import encoded, folder_of, picture, tar_of, zip_of, zip_of_pairs
 from tests.ingest.readers.bad_files import GOOD, Maker, record, table
 from tests.ingest.readers.catalogue import ACCEPTED
 
@@ -77,3 +79,64 @@ def test_a_decomposed_file_name_is_found(place: Place, tmp_path: Path) -> None:
         tmp_path / "a.zip", {"cafe\u0301.png": picture(1), "t.jsonl": record("caf\u00e9.png", "x")}
     )
     assert place.ingest(source).new_pairs == 1
+
+
+def _upload(form: str, place: Path, members: Mapping[str, bytes | str]) -> Path:
+    make = {"zip": zip_of, "tar": tar_of, "folder": folder_of}[form]
+    return make(place / (f"upload.{form}" if form != "folder" else "upload"), members)
+
+
+def _captions(*names: str) -> str:
+    return "\n".join(["image,caption", *(f"{name},number {n}" for n, name in enumerate(names))])
+
+
+@pytest.mark.parametrize("form", ["zip", "tar", "folder"])
+@pytest.mark.parametrize(
+    ("table", "here", "missing"),
+    [
+        ("t.csv", ("test/3.png", "test/4.png"), ("train/3.png", "train/2.png")),  # each split counts from one
+        ("t.csv", ("dogs/001.png",), ("cats/001.png",)),  # each class does
+        ("train/metadata.csv", ("1.png",), ("2.png",)),  # HF's ImageFolder has a table in each split's folder
+        ("t.csv", (), ("train/2.png",)),
+        ("t.csv", (), ("train/2.png", "test/7.png")),
+    ],
+)
+def test_no_line_gets_the_picture_of_another_folder(
+    place: Place, tmp_path: Path, form: str, table: str, here: tuple[str, ...], missing: tuple[str, ...]
+) -> None:
+    folder = table.removesuffix(table.rsplit("/", 1)[-1])
+    members: dict[str, bytes | str] = {f"{folder}{name}": picture(n) for n, name in enumerate(here)}
+    members |= {"test/2.png": picture(9), "test/metadata.csv": "image,caption\n2.png,its own"}
+    report = place.ingest(_upload(form, tmp_path, {**members, table: _captions(*here, *missing)}))
+    assert {pair.image_id: pair.text for pair in place.catalog.pairs()} == {
+        image_id_of(picture(9)): "its own",
+        **{image_id_of(picture(n)): f"number {n}" for n in range(len(here))},
+    }
+    assert len(list(place.catalog.pairs())) == 1 + len(here)
+    assert [row.code for row in rows_of(report, "rejected")] == ["image_missing"] * len(missing)
+
+
+@pytest.mark.parametrize("form", ["zip", "tar", "folder"])
+@pytest.mark.parametrize(
+    ("table", "named", "folder"),
+    [
+        ("t.csv", ("images/1.png", "images/2.png"), "data/images"),
+        ("t.csv", ("train/1.png", "test/1.png"), "data"),
+        ("t.csv", ("images/1.png", "images/2.png"), ""),
+        ("t.csv", ("data/images/1.png", "data/images/a/2.png"), "images"),
+        ("t.csv", ("1.png", "2.png"), "data/images"),
+        ("captions/t.csv", ("1.png", "2.png"), "images"),
+    ],
+)
+def test_pictures_below_one_folder_more_or_less_than_their_table_says_are_found(
+    place: Place, tmp_path: Path, form: str, table: str, named: tuple[str, str], folder: str
+) -> None:
+    inner = [name.split("images/", 1)[-1] for name in named]
+    places = [f"{folder}/{name}" if folder else name for name in inner]
+    members: dict[str, bytes | str] = {name: picture(n) for n, name in enumerate(places, start=1)}
+    gone = named[0].replace("1.png", "gone.png")
+    report = place.ingest(_upload(form, tmp_path, {**members, table: _captions(*named, gone)}))
+    assert {pair.image_id: pair.text for pair in place.catalog.pairs()} == {
+        image_id_of(picture(n)): f"number {n - 1}" for n in (1, 2)
+    }
+    assert [row.code for row in rows_of(report, "rejected")] == ["image_missing"]
