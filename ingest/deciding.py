@@ -37,6 +37,7 @@ def accept_pairs(
         BadOption: one of them cannot be taken in, and the sentence says why; nothing changed.
         UnknownLanguage: it is no language tag.
         UnknownImage: the picture of one was not kept.
+        StoreError: the file of one was removed meanwhile.
     """
     spoken = normalise_language(language) if language else None
     silent = [str(pair.id) for pair in pairs if not (pair.language or spoken)]
@@ -73,6 +74,7 @@ def accept_pairs(
     if refused:
         harvest.forget(harvest.stored)
         raise BadOption(phrase("Nothing was accepted. {refused}", refused=" ".join(refused)))
+    harvest.require_stored()
     brought = NewChunk(
         id=chunk.id,
         name=chunk.name,

@@ -11,7 +11,7 @@ from ingest.catalog import Catalog
 from ingest.checks import Accepted, Judge, judge_split, repeated_captions
 from ingest.copies import Copies, CopyFinder
 from ingest.decoding import decode_apart
-from ingest.errors import BadImage, NoValidPair
+from ingest.errors import BadImage, NoValidPair, StoreError
 from ingest.facts.record import PictureFacts, together
 from ingest.grouping import Anchor, Claim, Settled, settle_splits
 from ingest.held_out import grown
@@ -208,6 +208,21 @@ class Harvest:
     def forget(self, image_ids: set[ImageId]) -> None:
         """Deletes blobs that this upload brought, except those another upload has come to rely on meanwhile."""
         self._blobs.delete(image_ids - self.catalog.images(image_ids).keys())
+
+    def require_stored(self) -> None:
+        """Refuses to have pictures recorded whose files are not in the store, and leaves out what this upload brought.
+
+        Raises:
+            StoreError: files were removed while this was read.
+        """
+        ids = list(self.images)
+        lost = [one for one, is_here in zip(ids, self._blobs.contains(ids), strict=True) if not is_here]
+        if lost:
+            self.forget(self.stored)
+            raise StoreError(
+                f"{len(lost)} of {len(ids)} pictures were removed from the store by something else while this upload "
+                "was read. They were not recorded; take the upload in again."
+            )
 
     def _take(
         self, name: str, data: bytes, rows: Sequence[Row], told: Told

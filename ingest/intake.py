@@ -87,6 +87,7 @@ def ingest_source(
         BadOption: an option cannot be used.
         UnknownLanguage: `options.language` is no language tag.
         StoreFull, CatalogFull: no disk space; no row is stored.
+        StoreError: files of pictures were removed while it was read; what was read last is not recorded.
     """
     options = _checked(options or IntakeOptions())
     container = _opened(source, options)
@@ -252,6 +253,7 @@ class _Intake:
         self._record(plan, harvest)
 
     def _record(self, plan: IntakePlan, harvest: Harvest) -> None:
+        harvest.require_stored()
         tally, is_first = self._tally, not self._tally.chunk_id
         chunk = NewChunk(
             id=tally.chunk_id or _chunk_id(harvest),

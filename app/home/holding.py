@@ -11,7 +11,7 @@ import os
 import socket
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -81,11 +81,11 @@ def briefly(home: Home, *, alone: bool) -> Iterator[None]:
 
 
 @contextmanager
-def in_turn(home: Home, name: str, *, patience: float = SECONDS) -> Iterator[None]:
+def in_turn(home: Home, name: str) -> Iterator[None]:
     """Has one process at a time of all machines do something, each in its turn; of a home that none share, nothing.
 
     Raises:
-        LeaseHeld: another machine has it for longer than is waited, in seconds.
+        LeaseHeld: another machine has it for too long.
     """
     table = _leases(home)
     if table is None:
@@ -96,8 +96,40 @@ def in_turn(home: Home, name: str, *, patience: float = SECONDS) -> Iterator[Non
     # The lease goes over to whoever of the same machine asks for it.
     with (
         lock.briefly(path, alone=True),
-        table.briefly(_lease(home, name), _holder(home, name), patience=patience),
+        table.briefly(_lease(home, name), _holder(home, name)),
     ):
+        yield
+
+
+@contextmanager
+def intake(
+    home: Home, *, patience: float = SECONDS, waiting: Callable[[LockHolder], None] = lambda one: None
+) -> Iterator[None]:
+    """Has one process at a time take pictures in, of all machines, each in its turn.
+
+    Two at once would judge the same pictures without each other, and one that takes none would remove files that the
+    other relies on. `waiting` is told again and again which process of this machine one waits for.
+
+    Raises:
+        UpdateRunning, LeaseHeld: another process, or machine, has it for longer than is waited, in seconds.
+    """
+    path = path_of(home, INTAKE).with_suffix(".turn")
+    path.parent.mkdir(exist_ok=True)
+    end, table = time.monotonic() + patience, _leases(home)
+    with ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(lock.hold(path, "taking pictures in"))
+                break
+            except UpdateRunning:
+                if time.monotonic() > end:
+                    raise
+                if (found := lock.holder(path)) is not None:
+                    waiting(found)
+                time.sleep(0.1)
+        if table is not None:
+            of_machines = table.briefly(_lease(home, INTAKE), _holder(home, INTAKE), patience=patience)
+            stack.enter_context(of_machines)
         yield
 
 

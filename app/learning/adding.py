@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 _JOINING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
 _ROUNDED = 1.1  # what a store's pages take more than what they hold
 _BYTES_A_PICTURE = 24_000  # thumbnail, features, vector and rows
-_PATIENCE = 3600.0  # seconds, for which an upload waits for that of another machine
+_PATIENCE = 86_400.0  # seconds that an upload waits for others: the first look at a large folder takes hours
 _PROCESS_BYTES = 240 << 20  # of a process that takes pictures in, beside what it reads of the live release
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
@@ -63,7 +63,9 @@ def add_chunk(
         _, embedded = extend_gallery(workspace, why="what its index had lost", by=by, progress=progress)
         made_again = _made_again(index, workspace.catalog.gallery_size(), embedded)
     sooner = _Sooner(workspace, by, progress)
-    with holding.in_turn(workspace.home, holding.INTAKE, patience=_PATIENCE):
+    with holding.intake(
+        workspace.home, patience=_PATIENCE, waiting=lambda found: progress(_waits_for(found.pid))
+    ):
         report = ingest_source(
             source,
             catalog=workspace.catalog,
@@ -206,6 +208,13 @@ def _made_again(previous: Generation | None, pictures: int, embedded: int) -> Se
         kept=max(0, lost - embedded),
         count=embedded,
     )
+
+
+def _waits_for(pid: int) -> Stage:
+    said = phrase(
+        "Process {pid} is taking pictures into this home; this upload waits until it is done.", pid=str(pid)
+    )
+    return Stage("ingest", said)
 
 
 def _read_so_far(done: int, total: int | None) -> Stage:

@@ -54,7 +54,7 @@ def decide(
     before = len(workspace.catalog.gallery_ids()) if accepted else 0
     out = workspace.catalog.take_out(record.id, take_out, by=by, why=why) if take_out else []
     if accepted:
-        with holding.in_turn(workspace.home, holding.INTAKE):
+        with holding.intake(workspace.home):
             accept_pairs(
                 workspace.catalog, workspace.blobs, record, accepted, language=language, by=by, why=why
             )

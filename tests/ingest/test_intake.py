@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ingest.catalog import Catalog
-from ingest.errors import BadOption, BadUpload, NoValidPair, UnknownLanguage
+from ingest.errors import BadOption, BadUpload, NoValidPair, StoreError, UnknownLanguage
 from ingest.intake import IntakeOptions, ingest_source
 from ingest.pair import SliceKey, Split, image_id_of
 from ingest.report import IntakeReport, ReportRow, guarded
@@ -357,3 +357,25 @@ def test_ten_thousand_pairs_take_less_than_400_mb(tmp_path: Path, container: str
     pairs, megabytes = map(int, answer.stdout.split())
     assert pairs == 10_000
     assert megabytes < 400
+
+
+def test_a_picture_whose_file_is_gone_from_the_store_is_not_recorded(place: Place, tmp_path: Path) -> None:
+    place.ingest(zip_of(tmp_path / "a.zip", {"1.png": picture(1), "1.txt": "a cat"}))
+    members: dict[str, bytes | str] = {
+        "1.png": picture(1),
+        "1.txt": "two",
+        "2.png": picture(2),
+        "2.txt": "a dog",
+    }
+
+    def removed(done: int, total: int | None) -> None:
+        place.blobs.delete([image_id_of(picture(1))])
+
+    with pytest.raises(
+        StoreError, match="1 of 2 pictures were removed from the store .* take the upload in again"
+    ):
+        place.ingest(zip_of(tmp_path / "b.zip", members), progress=removed)
+    assert [pair.text for pair in place.catalog.pairs()] == ["a cat"]
+    assert list(place.store.keys(b"i")) == []
+    assert place.ingest(tmp_path / "b.zip").new_pairs == 2
+    assert len(list(place.store.keys(b"i"))) == 2
