@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Unpack
 
 from sqlalchemy import Engine, Pool, delete, distinct, func, select, update
 
-from ingest.aside import AsideTable
+from ingest.aside import AsideTable, aside
 from ingest.asked import AskedTable
 from ingest.bucket_rows import PackRows, PublishedRows
 from ingest.caption_search import containing, like
@@ -30,7 +30,7 @@ from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
 from ingest.recording import ChunkRecording, chunk_records
 from ingest.records import ChunkRecord, ChunkStanding, Pin
 from ingest.release_words import ReleaseWordTable
-from ingest.schema import captions, chunks, images, pins
+from ingest.schema import captions, chunk_captions, chunks, images, pins
 from ingest.selection import JOINED, Conditions, images_counted, images_where, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
 from ingest.shown import PageQueries
@@ -191,6 +191,17 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         query = pairs_where(language=language, domain=domain, split=split, chunk_ids=chunks)
         splits = {member.value: member for member in Split}
         return [Pair(i, text, tag, place, splits[part]) for i, text, tag, place, part in self._rows(query)]
+
+    def last_pairs(self) -> tuple[int, int]:
+        """Returns the newest numbers of a pair of a chunk, and of one put aside; nothing is counted for it.
+
+        Where a person puts one pair in the place of another, a chunk counts as many as before, and these say so.
+        """
+        newest = [
+            select(func.max(column)).scalar_subquery() for column in (chunk_captions.c.caption, aside.c.seq)
+        ]
+        ((brought, put_aside),) = self._rows(select(*newest))
+        return int(brought or 0), int(put_aside or 0)
 
     def captions_in(
         self, language: str, ids: Collection[ImageId], *, chunks: Collection[str] | None = None
