@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from sqlalchemy import Engine, Pool, delete, distinct, func, select, update
 
-from ingest.aside import AsideTable
+from ingest.aside import AsideTable, aside
 from ingest.asked import AskedTable
 from ingest.bucket_rows import PackRows, PublishedRows
 from ingest.caption_search import containing, like
@@ -30,8 +30,8 @@ from ingest.pair import Caption, ImageId, Pair, SliceKey, Split
 from ingest.recording import ChunkRecording, chunk_records
 from ingest.records import ChunkRecord, ChunkStanding, Pin
 from ingest.release_words import ReleaseWordTable
-from ingest.schema import captions, chunks, images, pins
-from ingest.selection import JOINED, images_counted, pairs_counted, pairs_where
+from ingest.schema import captions, chunk_captions, chunks, images, pins
+from ingest.selection import JOINED, Conditions, images_counted, images_where, pairs_counted, pairs_where
 from ingest.shadows import ShadowTable
 from ingest.shown import PageQueries
 from ingest.sources import SourceTable, sources
@@ -154,12 +154,17 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         query = containing(text, limit)
         return [] if query is None else [Caption(*row) for row in self._rows(query)]
 
-    def captioned_like(self, text: str, *, limit: int = 1000) -> list[tuple[ImageId, float]]:
-        """Returns images by how well any of their captions matches the words of `text`, best first, with the weight.
+    def captioned_like(
+        self, text: str, *, limit: int = 1000, **given: Unpack[Conditions]
+    ) -> list[tuple[ImageId, float]]:
+        """Returns images of the gallery that have a word of `text` in a caption, best first, each with its weight.
 
-        Any text is safe. At most so many captions are looked at.
+        Any text is safe. At most so many captions are looked at, of the images that all given conditions hold for.
+
+        Raises:
+            BadOption: the filter cannot be read.
         """
-        query = like(text, limit)
+        query = like(text, limit, images_where(given) if given else None)
         best: dict[ImageId, float] = {}
         for image_id, weight in [] if query is None else self._rows(query):
             best.setdefault(image_id, float(weight))
@@ -186,6 +191,17 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         query = pairs_where(language=language, domain=domain, split=split, chunk_ids=chunks)
         splits = {member.value: member for member in Split}
         return [Pair(i, text, tag, place, splits[part]) for i, text, tag, place, part in self._rows(query)]
+
+    def last_pairs(self) -> tuple[int, int]:
+        """Returns the newest numbers of a pair of a chunk, and of one put aside; nothing is counted for it.
+
+        Where a person puts one pair in the place of another, a chunk counts as many as before, and these say so.
+        """
+        newest = [
+            select(func.max(column)).scalar_subquery() for column in (chunk_captions.c.caption, aside.c.seq)
+        ]
+        ((brought, put_aside),) = self._rows(select(*newest))
+        return int(brought or 0), int(put_aside or 0)
 
     def captions_in(
         self, language: str, ids: Collection[ImageId], *, chunks: Collection[str] | None = None

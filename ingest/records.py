@@ -99,6 +99,7 @@ class ChunkStanding:
     in_gallery: bool
     standing: str
     measures: bool
+    new_pairs: int
 
 
 @dataclass(frozen=True, slots=True)

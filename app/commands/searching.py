@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ingest.facets import Facets
 
 _QUERY = "What the pictures show: texts, picture files and weights, such as: 2:red car + ./a.jpg - fruit"
-ComparedHits = Annotated[int, typer.Option("--k", "-k", min=1, help="How many hits are compared.")]
+ComparedHits = Annotated[int, typer.Option("--k", "-k", min=1, max=500, help="How many hits are compared.")]
 
 
 def _filter(name: str, says: str) -> Any:

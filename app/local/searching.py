@@ -28,7 +28,7 @@ from app.desk.hits import (
 )
 from app.desk.operation import grown
 from app.desk.slices import recalls_of
-from app.desk.troubles import INVALID, OWN_ERRORS, invalid_sentence, trouble_of
+from app.desk.troubles import INVALID, OWN_ERRORS, invalid_sentence, request_of, trouble_of
 from app.local.opened import Opened, as_seen
 from ingest.facets import Facets
 from ingest.pair import BASE_LANGUAGE, Caption
@@ -134,7 +134,7 @@ class Searching(Opened):
         k: int | None = None,
         images: Mapping[str, str] = MappingProxyType({}),
     ) -> Compared:
-        asked = SearchRequest(text=text, language=language, k=k, images=dict(images))
+        asked = request_of(SearchRequest, text=text, language=language, k=k, images=dict(images))
         compared = self.compared(asked, self.snapshot(a), self.snapshot(b))
         return replace(compared, a=self._told(compared.a), b=self._told(compared.b))
 
@@ -156,10 +156,11 @@ class Searching(Opened):
         from app.query.comparison import ask_all, mean_overlap
 
         first, second = self.snapshot(a), self.snapshot(b)
+        request_of(SearchRequest, language=language, k=k)  # what no query could be asked with is refused once
 
         def ask(query: str) -> Compared:
             named = {name: data for name, data in images.items() if name in query}
-            asked = SearchRequest(text=query, language=language, k=k, images=named)
+            asked = request_of(SearchRequest, text=query, language=language, k=k, images=named)
             return self.compared(asked, first, second)
 
         told = ask_all(ask, queries)

@@ -112,11 +112,11 @@ class CaptionIndexes:
         return index
 
     def _state(self, language: str) -> str:
-        """Returns what changes whenever the captions of a language may: they come and go with chunks and pictures."""
+        """Returns what changes whenever the captions of a language may, with chunks, pictures or pairs."""
         catalog = self._workspace.catalog
-        chunks = [(one.id, one.standing == "withdrawn") for one in catalog.standings()]
-        out = sorted(catalog.withheld.ids())
-        return hashlib.sha256(repr((language, chunks, *([out] if out else []))).encode()).hexdigest()
+        chunks = [(one.id, one.standing == "withdrawn", one.new_pairs) for one in catalog.standings()]
+        out, last = sorted(catalog.withheld.ids()), catalog.last_pairs()
+        return hashlib.sha256(repr((language, chunks, out, last)).encode()).hexdigest()
 
     def _texts(self, language: str) -> dict[str, tuple[str, tuple[str, ...]]]:
         found: dict[str, tuple[str, list[str]]] = {}

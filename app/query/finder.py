@@ -27,6 +27,7 @@ from app.query.translation import Eta, Etas, fused
 from index.generation import Rows
 from ingest.catalog import Catalog
 from ingest.pair import BASE_LANGUAGE
+from ingest.selection import Conditions
 from ingest.sentence import joined, phrase
 from ingest.spans import span
 
@@ -77,7 +78,7 @@ class Finder:
         encoding = time.perf_counter()
         with span("relevance"):
             levels = self._levels(snapshot, question, encoded, eta)
-        search = _Search(self._catalog, snapshot, question, encoded, allowed, levels, place.after)
+        search = _Search(self._catalog, snapshot, question, encoded, wanted, allowed, levels, place.after)
         with span("index"):
             hits, begin = search.behind(place, k)
         page = search.told(hits[begin : begin + k], place.offset)
@@ -124,7 +125,7 @@ class Finder:
         encoding = time.perf_counter()
         k = max(1, min(question.k, MOST_RESULTS))
         with span("index"):
-            hits = _Search(self._catalog, snapshot, question, encoded, None, None, "").first(k)[:k]
+            hits = _Search(self._catalog, snapshot, question, encoded, {}, None, None, "").first(k)[:k]
         return SearchAnswer(
             release=snapshot.release.id,
             commit=snapshot.commit,
@@ -187,12 +188,14 @@ class _Search:
         snapshot: Snapshot,
         question: Question,
         encoded: Encoded,
+        wanted: Conditions,  # the filters
         allowed: Rows | None,  # of the index, those of pictures that pass the filters; None for all
         levels: Levels | None,
         after: str,  # the last hit of the page before; "" for the first page
     ) -> None:
         self._catalog, self._snapshot, self._levels = catalog, snapshot, levels
         self._question, self._asked, self._encoded = question, question.asked, encoded
+        self._wanted = wanted
         self.rerank_seconds = 0.0
         # Who asks for what is like a picture has that picture already.
         self._own = set(encoded.items)
@@ -286,7 +289,7 @@ class _Search:
             raise BadQuery(
                 phrase("Captions are searched by words, and this query has none that should be there.")
             )
-        found = self._catalog.captioned_like(text, limit=4 * fusion.DEPTH)
+        found = self._catalog.captioned_like(text, limit=4 * fusion.DEPTH, **self._wanted)
         allowed = set(self._snapshot.among([one for one, _ in found], self._allowed)) - self._own
         lists = {CAPTIONS: fusion.caption_ranks(found, allowed)}
         scores: dict[str, float] = {}

@@ -48,7 +48,7 @@ def predict(
             found = _embedded(desk, images=[base64.b64encode(image).decode("ascii")])
             size = {"imageHeight": found.height, "imageWidth": found.width}
         elif text is not None and "textual" in wanted:
-            spoken = str((wanted["textual"].get("options") or {}).get("language") or "")
+            spoken = str(wanted["textual"]["options"].get("language") or "")
             found, size = _embedded(desk, texts=[text], language=_language(desk, text, spoken)), {}
         else:
             raise BadQuery("Send `image` for clip's visual entry, or `text` for its textual one.")
@@ -69,8 +69,8 @@ def _wanted(entries: str) -> Mapping[str, Any]:
     """
     try:
         said = json.loads(entries)
-        wanted = {task: {kind: dict(entry) for kind, entry in types.items()} for task, types in said.items()}
-    except (ValueError, AttributeError, TypeError) as error:
+        wanted = {task: {kind: _entry(one) for kind, one in types.items()} for task, types in said.items()}
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
         raise BadQuery(
             '`entries` is no JSON such as {"clip": {"textual": {"modelName": "ViT-B-32__openai"}}}.'
         ) from error
@@ -80,6 +80,11 @@ def _wanted(entries: str) -> Mapping[str, Any]:
             "off in Immich's settings for machine learning; docs/immich.md says more."
         )
     return wanted.get(_OURS, {})
+
+
+def _entry(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns one entry, with its options, which may be none."""
+    return {**said, "options": dict(said.get("options") or {})}
 
 
 def _embedded(desk: Served, **asked: Any) -> Embedded:

@@ -59,7 +59,7 @@ async def _json(request: Request) -> Any:
     # Its client sends JSON without saying so.
     try:
         return await request.json()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadQuery("The request is no JSON.") from error
 
 

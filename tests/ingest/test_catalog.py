@@ -246,10 +246,45 @@ def test_captions_are_found_by_words_or_by_substring_where_there_are_no_spaces(
     assert len(catalog.find_captions(query)) == found
 
 
+@pytest.mark.parametrize(
+    ("query", "with_all", "with_any"),
+    [
+        ("빨간 배", [0], [0, 4]),
+        ("배가 빨간", [0], [0]),
+        ("빨간 고양이", [], [0, 1]),
+        ("고양이 하얀 바다에", [1], [1, 0]),
+        ("红色 汽车", [2], [2, 3]),
+        ("红色汽车", [2], [2]),
+        ("RED 배", [4], [4, 0]),
+        ("红色　船 !", [3], [3, 2]),
+        ("배" + " 배" * 1200, [0, 4], [0, 4]),
+        ("배 " + " ".join(map(str, range(1200))), [], [0, 4]),
+    ],
+)
+def test_words_in_scripts_without_spaces_are_found_each_by_itself(
+    catalog: Catalog, query: str, with_all: list[int], with_any: list[int]
+) -> None:
+    texts = [
+        "빨간 배가 바다에 떠 있다",
+        "바다에 있는 하얀 고양이",
+        "海边的红色汽车",
+        "红色的船",
+        "red 배, a boat",
+    ]
+    images = [NewImage(image_id(n), "photo", Split.TRAIN, 1, 1, "PNG") for n in range(5)]
+    said = [(image_id(n), "mul", text) for n, text in enumerate(texts)]
+    catalog.record_chunk(NewChunk("aaa111aaa111", "a", True, images, said))
+
+    assert [one.image_id for one in catalog.find_captions(query)] == [image_id(n) for n in with_all]
+    assert catalog.ids_where(caption=query) == {image_id(n) for n in with_all}
+    assert [one for one, _ in catalog.captioned_like(query)] == [image_id(n) for n in with_any]
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(query=st.text(max_size=30))
 def test_any_query_text_is_safe(catalog: Catalog, query: str) -> None:
     assert catalog.find_captions(query) == []
+    assert catalog.captioned_like(query) == []
 
 
 def test_an_unknown_or_ambiguous_chunk_names_the_known_ones(catalog: Catalog) -> None:

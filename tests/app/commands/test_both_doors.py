@@ -99,6 +99,13 @@ def test_changes_sends_the_queries_of_a_file_however_many(server: Served, tmp_pa
         (("unpin",), 2, "Nothing is pinned"),
         (("search", "boat", "--zip", "no-such-folder/out.zip"), 2, "folder that exists"),
         (("search", "boat", "--offset", "5001"), 2, "5000"),
+        (("compare", "r1", "r2", "boat", "-k", "5000"), 2, "Input should be less than or equal to 500"),
+        (
+            ("compare", "r1", "r2", "boat", "--language", "x" * 41),
+            2,
+            "language: String should have at most 40",
+        ),
+        (("changes", "r1", "r2", "-k", "5000"), 2, "Input should be less than or equal to 500"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -12,7 +12,7 @@ from app.desk.errors import BadQuery, CaptionsNotReady
 from app.desk.hits import SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import adding
+from app.learning import adding, held_pairs
 from app.query import caption_index
 from app.query.caption_index import CaptionIndexes
 from app.query.finder import Finder
@@ -82,6 +82,34 @@ def test_it_is_built_again_only_when_captions_or_tower_change(workspace: Workspa
 
     assert len(after) > len(before)
     assert len(_built(workspace)) == 2
+
+
+def test_a_caption_that_a_person_took_out_is_found_no_more_until_it_is_accepted_again(
+    workspace: Workspace,
+) -> None:
+    catalog, snapshot = workspace.catalog, Snapshot.load(workspace)
+    chunk = catalog.chunks()[-1].id
+    (one, other) = [pair for pair in catalog.pairs(chunk=chunk, language="en")][:2]
+    query = snapshot.encoder.encode_texts([one.text], "en")[0]
+    indexes = CaptionIndexes(workspace, patient=True)
+
+    def found() -> set[tuple[str, str]]:
+        nearest = indexes.nearest(snapshot, query, ["en"], 500)
+        return {(image, caption.text) for caption in nearest for image in caption.images}
+
+    numbers = catalog.pair_numbers(chunk, [one.image_id, other.image_id])
+    first, second = ((pair.image_id, pair.text) for pair in (one, other))
+    assert {first, second} <= found()
+
+    (aside,) = held_pairs.decide(
+        workspace, chunk, take_out=[numbers[one.image_id, "en", one.text]], by="ada"
+    ).pairs
+    assert first not in found()
+    # One comes back and another goes before anybody asks: there are as many as before.
+    held_pairs.decide(workspace, chunk, accept=[aside.id], by="ada")
+    held_pairs.decide(workspace, chunk, take_out=[numbers[other.image_id, "en", other.text]], by="ada")
+    assert first in found()
+    assert second not in found()
 
 
 def test_a_damaged_one_is_built_again(workspace: Workspace) -> None:

@@ -18,6 +18,7 @@ from app.desk.hits import Mode, SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding
+from app.query import fusion
 from app.query.finder import Finder
 from app.query.fusion import fused
 from app.query.grammar import Kind, Term, parse
@@ -213,6 +214,26 @@ def test_captions_are_found_by_words_and_hybrid_says_which_half_found_what(
     assert [(h.id, h.fused, h.by) for h in both.hits] == fused(ranks)[:10]
     with pytest.raises(BadQuery, match="by words"):
         _find(workspace, snapshot, "- boats", mode=Mode.HYBRID)
+
+
+def test_a_filter_holds_before_captions_are_cut_off(
+    workspace: Workspace, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found(**filters: Any) -> list[str]:
+        return _ids(_find(workspace, snapshot, "a", mode=Mode.CAPTIONS, k=500, **filters))
+
+    whole = found()
+    last = next(one.text for one in workspace.catalog.captions_of(whole[-1]) if one.language == "en")
+    monkeypatch.setattr(fusion, "DEPTH", 3)  # 12 captions are looked at
+    for filters in (
+        {},
+        {"domains": ["scenes"], "languages": ["en"], "until": TODAY},
+        {"chunks": [workspace.catalog.chunks()[-1].id]},
+        {"where": 'NOT language = fr AND NOT folder = nowhere AND caption ~ "a"'},
+    ):
+        assert found(**filters) == whole[:3]
+
+    assert whole[-1] in found(caption=last)
 
 
 def test_reciprocal_rank_fusion_adds_one_over_sixty_and_the_rank() -> None:

@@ -59,7 +59,8 @@ def picture() -> bytes:
 
 def ask(client: httpx.Client, entries: Any, **sent: Any) -> httpx.Response:
     """A form as Immich's server sends it: JSON in `entries`, a file without a name as `image`, or `text`."""
-    files: dict[str, Any] = {"entries": (None, json.dumps(entries))}
+    said = entries if isinstance(entries, bytes) else json.dumps(entries)
+    files: dict[str, Any] = {"entries": (None, said)}
     if "image" in sent:
         files["image"] = ("blob", sent["image"], "application/octet-stream")
     if "text" in sent:
@@ -150,6 +151,8 @@ def test_the_release_that_answers_can_be_named(tmp_path: Path) -> None:
         (textual(), {"text": " "}, "nothing to look for"),
         ("clip", {"text": "a boat"}, "`entries` is no JSON such as"),
         ({"clip": {"textual": 3}}, {"text": "a boat"}, "`entries` is no JSON such as"),
+        ({"clip": {"textual": {"options": "y"}}}, {"text": "a boat"}, "`entries` is no JSON such as"),
+        (b"[" * 20_000, {"text": "a boat"}, "`entries` is no JSON such as"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_where_that_service_says_it(

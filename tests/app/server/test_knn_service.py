@@ -109,6 +109,7 @@ def test_an_index_is_the_live_release_or_any_by_name(client: httpx.Client) -> No
         _sent(embedding_input=["x"]),
         b'{"embedding_input": [NaN]}',
         b'{"text": "\\ud800"}',
+        b"[" * 20_000,
     ],
 )
 def test_what_cannot_be_asked_is_refused_with_a_sentence(client: httpx.Client, content: bytes) -> None:
