@@ -101,7 +101,8 @@ class _Finder:
 
     A name without a folder may be that of the only picture called so, unless that lies beside a table of its own. One
     with a folder is not: in another folder lies another picture, as where each class or split counts from one. Only
-    where no picture lies as the table says, all may lie below one folder more or less.
+    where no picture lies as the table says, all may lie below one folder more or less, or in none where all are called
+    differently.
     """
 
     def __init__(self, container: Container, tables: Collection[str], *, fetch: bool) -> None:
@@ -110,6 +111,7 @@ class _Finder:
         self._has_found = False
         self._missed: dict[str, None] = {}
         self._less, self._more = "", ""  # what to leave out of a name's beginning, and what to put there
+        self._is_flat = False  # whether pictures lie in no folder though names have some
 
     def __call__(self, names: Sequence[str]) -> str | None:
         if is_address(names[0]):
@@ -122,13 +124,15 @@ class _Finder:
             found = None
         if found is None and (self._less or self._more) and top.startswith(self._less):
             found = self._exact(self._more + top.removeprefix(self._less))
+        if found is None and self._is_flat:
+            found = self._exact(posixpath.basename(top))
         self._has_found |= found is not None
         if not self._has_found:
             self._missed[top] = None
         return found
 
     def moves(self) -> bool:
-        """Returns whether all names mean pictures below one folder more or less, and finds them there from now on."""
+        """Returns whether all names mean pictures that lie otherwise, and finds them there from now on."""
         if self._has_found or not self._missed:
             return False
         shared = posixpath.commonpath(map(posixpath.dirname, self._missed)).split("/")
@@ -143,7 +147,9 @@ class _Finder:
         )
         best = ways.most_common(2)
         if not best or best[0][1] == best[-1][1] and len(best) > 1:
-            return False
+            called = Counter(map(posixpath.basename, self._missed))
+            self._is_flat = not best and called.most_common(1)[0][1] == 1
+            return self._is_flat
         self._less, self._more = best[0][0]
         return True
 

@@ -140,3 +140,17 @@ def test_pictures_below_one_folder_more_or_less_than_their_table_says_are_found(
         image_id_of(picture(n)): f"number {n - 1}" for n in (1, 2)
     }
     assert [row.code for row in rows_of(report, "rejected")] == ["image_missing"]
+
+
+@pytest.mark.parametrize("form", ["zip", "tar", "folder"])
+def test_pictures_in_no_folder_are_found_where_all_are_called_differently(
+    place: Place, tmp_path: Path, form: str
+) -> None:
+    files = {"1.png": picture(1), "2.png": picture(2)}
+    told = _captions("train/1.png", "test/2.png")
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    assert place.ingest(_upload(form, tmp_path / "a", {**files, "t.csv": told})).new_pairs == 2
+    alike = _captions("train/1.png", "test/1.png")
+    report = place.ingest(_upload(form, tmp_path / "b", {**files, "t.csv": alike}))
+    assert [row.code for row in rows_of(report, "rejected")] == ["image_missing"] * 2
