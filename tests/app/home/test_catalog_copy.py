@@ -220,7 +220,7 @@ def test_nobody_who_has_the_home_open_loses_its_catalog(settings: Settings) -> N
     home = Home(settings.home)
     assert keep_copy(home)
     rot(home.catalog)
-    worker.lock_file(home, "j1").parent.mkdir()
+    worker.lock_file(home, "j1").parent.mkdir(exist_ok=True)
     with (
         lock.hold(worker.lock_file(home, "j1"), "job j1"),
         pytest.raises(UsageProblem, match="works on this home"),

@@ -23,7 +23,7 @@ import torch
 from typer.testing import CliRunner
 
 from app.commands.cli import app
-from app.desk.errors import PackageDamaged
+from app.desk.errors import PackageDamaged, UsageProblem
 from app.doctor.examination import examine
 from app.home.durable import sha256_of
 from app.home.foreign import ORIGIN
@@ -316,13 +316,14 @@ def test_a_release_that_was_taken_in_untried_is_tried_before_it_goes_live(settin
         assert workspace.releases.standing().highest == 2
 
 
-def test_a_release_that_was_taken_in_untried_is_tried_before_one_goes_back_to_it(settings: Settings) -> None:
+def test_nobody_goes_back_to_a_release_that_was_taken_in_untried(settings: Settings) -> None:
     with Workspace.open(settings) as workspace:
         live = going_live.live_release(workspace)[1]
         said = live.manifest.successor(live.id, languages=("en", "not a tag!"))
         release = workspace.releases.publish_release(said, {ORIGIN: b"{}"})
-        with pytest.raises(PackageDamaged, match="is refused"):
+        with pytest.raises(UsageProblem, match="was never live"):
             going_live.rollback(workspace, release, why="", by="test")
+        assert going_live.live_release(workspace)[1].id == live.id
 
 
 def test_code_of_the_working_directory_is_not_run(
