@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -36,7 +36,10 @@ Progress = Callable[[int, int | None], None]
 
 
 class Harvest:
-    """What one upload, or a part of it, yields, picture after picture; `before` are the parts before it."""
+    """What one upload, or a part of it, yields, picture after picture; `before` are the parts before it.
+
+    `trained` are withdrawn pictures that the live version was trained on: they stay in training.
+    """
 
     def __init__(
         self,
@@ -47,8 +50,10 @@ class Harvest:
         domain: str | None,
         limits: Limits,
         before: Tally,
+        trained: Collection[ImageId] = (),
     ) -> None:
         self.catalog = catalog
+        self._trained = trained
         self._before = before
         self.images: dict[ImageId, NewImage] = {}
         self.pairs: list[Accepted] = []
@@ -230,8 +235,8 @@ class Harvest:
         image_id = image_id_of(data)
         record = self.catalog.image(image_id)
         known = None
-        if record is not None and not record.withdrawn:
-            known = record.domain
+        if record is not None and (not record.withdrawn or image_id in self._trained):
+            known = None if record.withdrawn else record.domain
             self._known[image_id] = Anchor(record.cluster or image_id, record.split)
         is_stored = image_id in self.stored or self._blobs.contains([image_id])[0]
         decoded = None

@@ -7,7 +7,7 @@ pictures away again. A large folder, and what is fetched, is taken in part by pa
 
 import hashlib
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,7 @@ def ingest_source(
     progress: Progress | None = None,
     on_part: OnPart | None = None,
     on_plan: OnPlan | None = None,
+    learned: Collection[str] = (),
 ) -> IntakeReport:
     """Takes a folder, archive or table in as one chunk.
 
@@ -79,7 +80,7 @@ def ingest_source(
     `progress` is called with pictures done and pictures in all; `on_part` while more is to come, with how many new
     pictures are recorded. Content that is known already makes a report of "0
     new". Of a folder that was read before, files that are as they were are not opened again, and those that are gone
-    are marked.
+    are marked. What the chunks in `learned` were trained on stays in training, even where they were withdrawn.
 
     Raises:
         BadUpload: the upload is refused as a whole, and nothing is stored.
@@ -105,7 +106,7 @@ def ingest_source(
         on_plan(len(coming), sum(files.values()))
     if options.language is None:
         fill_in(plan)
-    report = _Intake(catalog, blobs, options, container, again).run(plan, progress, on_part)
+    report = _Intake(catalog, blobs, options, container, again, learned).run(plan, progress, on_part)
     logger.info(
         "chunk=%s new_pairs=%d new_images=%d held=%d rejected=%d unchanged=%d gone=%d",
         report.chunk_id,
@@ -187,9 +188,16 @@ class _Intake:
     """Takes a plan in part by part: whoever stops it loses no more than a part, and goes on after the others."""
 
     def __init__(
-        self, catalog: Catalog, blobs: BlobStore, options: IntakeOptions, container: Container, again: Rescan
+        self,
+        catalog: Catalog,
+        blobs: BlobStore,
+        options: IntakeOptions,
+        container: Container,
+        again: Rescan,
+        learned: Collection[str] = (),
     ) -> None:
         self._catalog, self._blobs, self._options = catalog, blobs, options
+        self._trained = catalog.trained_but_withdrawn(learned)
         self._container, self._again = container, again
         self._tally = Tally(name=shown(options.name or container.name))
         self._forgotten = 0
@@ -237,6 +245,7 @@ class _Intake:
             domain=options.domain,
             limits=options.limits,
             before=self._tally,
+            trained=self._trained,
         )
         for problem in part.problems:
             harvest.reject([problem.where], problem.code, problem.sentence)
@@ -265,6 +274,9 @@ class _Intake:
             sources=self._sources(plan, harvest),
             goes_on=not is_first and not tally.recorded.known_chunk,
         )
+        if tally.recorded.known_chunk and not is_first and self._catalog.brings_new(chunk):
+            # The known chunk was judged without this; what is new is a chunk of its own, with all that follows.
+            chunk, is_first = replace(chunk, id=_chunk_id(harvest)), True
         tally.add(harvest)
 
         def report_of(recorded: Recorded) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ingest.engines import index_words, writing
 from ingest.errors import BadOption, NoValidPair, UnknownChunk
 from ingest.grouping import cluster_of
 from ingest.jobs import now, teaching_job
-from ingest.pair import ImageId
+from ingest.pair import ImageId, Split
 from ingest.records import ChunkRecord, NewAside, NewChunk, Recorded
 from ingest.report import withheld_note
 from ingest.schema import captions, chunk_captions, chunk_images, chunks, images
@@ -41,6 +41,33 @@ class ChunkRecording(TableQueries):
         """
         with writing(self._engine) as connection:
             return _record_chunk(connection, chunk, report_of)
+
+    def brings_new(self, chunk: NewChunk) -> bool:
+        """Returns whether a part of a known chunk has a picture or caption that does not count and nobody took out."""
+        with self._engine.connect() as connection:
+            seq = connection.execute(select(chunks.c.seq).where(chunks.c.id == chunk.id)).scalar_one()
+            out = withheld_among(connection, [image.id for image in chunk.images])
+            wanted = {image.id for image in chunk.images} - out
+            said = {one for one in chunk.captions if one[0] in wanted} - taken_out(connection, seq)
+            for group in grouped(sorted(wanted)):
+                query = select(images.c.id).where(images.c.id.in_(group), ~images.c.withdrawn)
+                wanted -= set(connection.execute(query).scalars())
+                pairs = select(images.c.id, captions.c.language, captions.c.text).join(
+                    images, captions.c.image == images.c.seq
+                )
+                query = pairs.where(images.c.id.in_(group), ~captions.c.withdrawn)
+                said -= {tuple(row) for row in connection.execute(query)}
+            return bool(wanted or said)
+
+    def trained_but_withdrawn(self, learned: Collection[str]) -> frozenset[ImageId]:
+        """Returns the withdrawn pictures that are in training and belong to one of these chunks."""
+        query = (
+            select(images.c.id)
+            .join(chunk_images, chunk_images.c.image == images.c.seq)
+            .join(chunks, chunk_images.c.chunk == chunks.c.seq)
+            .where(images.c.withdrawn, images.c.split == Split.TRAIN.value, chunks.c.id.in_(list(learned)))
+        )
+        return frozenset(self._column(query))
 
     def accept_aside(self, chunk: NewChunk, ids: Collection[int], *, by: str, why: str) -> Recorded:
         """Adds held pairs that a person accepts to the chunk of their upload, and keeps who did.

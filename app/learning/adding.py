@@ -79,6 +79,7 @@ def add_chunk(
                 disk=round(_ROUNDED * size) + _BYTES_A_PICTURE * pictures,
                 memory=_PROCESS_BYTES + workspace.releases.bytes_to_open(live),
             ),
+            learned=live.manifest.chunks,
         )
     commit, embedded = finish(workspace, report.chunk_id, options, by=by, progress=progress, on_kept=on_kept)
     return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded, made_again)

@@ -37,6 +37,11 @@ def _photos(tmp_path: Path, count: int = 4) -> Path:
     return folder_of(tmp_path / "photos", {f"{n:05}.png": picture(n) for n in range(count)})
 
 
+def _captioned(folder: Path, count: int) -> Path:
+    table = "image,caption\n" + "".join(f"{n:05}.png,boat number {n}\n" for n in range(count))
+    return folder_of(folder, {f"{n:05}.png": picture(n) for n in range(count)} | {"captions.csv": table})
+
+
 def test_files_that_are_as_they_were_are_not_opened(place: Place, tmp_path: Path, opened: list[str]) -> None:
     folder = _photos(tmp_path)
     first = place.ingest(folder)
@@ -205,6 +210,43 @@ def test_a_large_folder_is_one_chunk_however_many_parts_it_takes(
     assert chunk.report["new_images"] == 9
     assert chunk.report["rejected"] == 1
     assert seen == [(done, 10) for done in range(1, 11)]
+
+
+def test_what_is_new_in_a_later_part_of_a_known_folder_is_a_chunk_of_its_own(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_pictures, "FIRST_PORTION", 2)
+    monkeypatch.setattr(named_pictures, "PORTION", 3)
+    old = place.ingest(_captioned(tmp_path / "old", 9))
+    place.catalog.set_standing(old.chunk_id, "accepted", by="ann", why="I looked")
+
+    again = place.ingest(_captioned(tmp_path / "copy", 9))
+    assert (again.chunk_id, again.new_pairs, len(place.catalog.chunks())) == (old.chunk_id, 0, 1)
+
+    more = place.ingest(_captioned(tmp_path / "more", 13))
+    first, second = place.catalog.chunks()
+    assert (first.id, first.standing, first.pairs) == (old.chunk_id, "accepted", 9)
+    assert (second.id, second.standing, second.new_pairs, second.name) == (more.chunk_id, "new", 4, "more")
+    assert (more.new_pairs, more.known_pairs, second.report["new_pairs"]) == (4, 9, 4)
+    assert place.catalog.unjudged(more.chunk_id) == [more.chunk_id]
+
+    again = place.ingest(_captioned(tmp_path / "again", 13))
+    assert (again.new_pairs, len(place.catalog.chunks())) == (0, 2)
+
+
+def test_what_a_person_took_out_of_a_folder_makes_no_chunk_when_it_comes_again(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_pictures, "FIRST_PORTION", 2)
+    old = place.ingest(_captioned(tmp_path / "old", 6)).chunk_id
+    wrong, gone = image_id_of(picture(5)), image_id_of(picture(4))
+    numbers = place.catalog.pair_numbers(old, [wrong]).values()
+    place.catalog.take_out(old, numbers, by="ann", why="wrong")
+    place.catalog.withheld.take_out([gone], by="ann", why="private")
+
+    again = place.ingest(_captioned(tmp_path / "copy", 6))
+
+    assert (again.chunk_id, again.new_pairs, len(place.catalog.chunks())) == (old, 0, 1)
 
 
 def test_whoever_stops_it_goes_on_where_it_stopped(

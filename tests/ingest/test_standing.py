@@ -10,9 +10,10 @@ import pytest
 from ingest.catalog import Catalog
 from ingest.errors import BadOption, UnknownChunk
 from ingest.findings import Finding, Outcome
+from ingest.intake import IntakeOptions, ingest_source
 from ingest.pair import SliceKey, Split
 from ingest.records import NewChunk, NewImage
-from tests.ingest.conftest import Place
+from tests.ingest.conftest import Place, rows_of
 from tests.ingest.material import folder_of, picture
 from tests.ingest.test_catalog import chunk_of, image_id
 
@@ -169,6 +170,27 @@ def test_a_wrong_upload_does_not_bind_the_right_one(place: Place, tmp_path: Path
     assert again.to_json() == place.catalog.chunk(first.chunk_id).report
     (pair,) = place.catalog.pairs()
     assert (pair.domain, pair.split, again.new_pairs) == ("right", Split.TRAIN, 1)
+
+
+def test_what_was_trained_on_and_withdrawn_does_not_come_back_as_held_out(
+    place: Place, tmp_path: Path
+) -> None:
+    table = "image,caption,split,domain\n1.png,one,train,wrong\n"
+    first = place.ingest(folder_of(tmp_path / "a", {"1.png": picture(1), "t.csv": table}))
+    place.catalog.set_standing(first.chunk_id, "withdrawn", by="ann", why="wrong domain")
+    right = "image,caption,domain,split\n1.png,one,right,test\n1.png,two,right,\n"
+    folder = folder_of(tmp_path / "b", {"1.png": picture(1), "t.csv": right})
+    report = ingest_source(
+        folder,
+        catalog=place.catalog,
+        blobs=place.blobs,
+        options=IntakeOptions(language="en"),
+        learned=[first.chunk_id],
+    )
+    (pair,) = place.catalog.pairs()
+    assert (pair.text, pair.domain, pair.split) == ("two", "right", Split.TRAIN)
+    (held,) = rows_of(report, "held")
+    assert "this picture is in train for good" in held.sentence
 
 
 def test_what_no_check_and_nobody_said_anything_of_is_unjudged(catalog: Catalog) -> None:
