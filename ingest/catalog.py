@@ -192,16 +192,16 @@ class Catalog(ImageQueries, FacetQueries, PageQueries, JobQueries, ChunkRecordin
         splits = {member.value: member for member in Split}
         return [Pair(i, text, tag, place, splits[part]) for i, text, tag, place, part in self._rows(query)]
 
-    def last_pairs(self) -> tuple[int, int]:
-        """Returns the newest numbers of a pair of a chunk, and of one put aside; nothing is counted for it.
+    def last_pairs(self) -> tuple[int, int, str]:
+        """Returns the newest numbers of a pair of a chunk and of one put aside, and when one was last decided.
 
         Where a person puts one pair in the place of another, a chunk counts as many as before, and these say so.
+        Nothing is counted for it.
         """
-        newest = [
-            select(func.max(column)).scalar_subquery() for column in (chunk_captions.c.caption, aside.c.seq)
-        ]
-        ((brought, put_aside),) = self._rows(select(*newest))
-        return int(brought or 0), int(put_aside or 0)
+        columns = (chunk_captions.c.caption, aside.c.seq, aside.c.decided_at)
+        newest = [select(func.max(column)).scalar_subquery() for column in columns]
+        ((brought, put_aside, decided),) = self._rows(select(*newest))
+        return int(brought or 0), int(put_aside or 0), decided or ""
 
     def captions_in(
         self, language: str, ids: Collection[ImageId], *, chunks: Collection[str] | None = None

@@ -97,7 +97,7 @@ def keep_findings(workspace: Workspace, chunk_id: str, findings: Sequence[Findin
     In this order, for a chunk with findings counts as judged: whoever is stopped in between judges it again.
     """
     chunk = workspace.catalog.chunk(chunk_id)
-    if holds(findings) and chunk.standing == "new":
+    if holds(findings) and chunk.standing in {"new", "rejected"}:
         against = [f.sentence for f in findings if f.outcome in (Outcome.HOLD, Outcome.REJECT)]
         workspace.catalog.set_standing(chunk.id, "held", by=CHECKED_BY, why=" ".join(against))
     workspace.catalog.set_findings(chunk.id, findings)

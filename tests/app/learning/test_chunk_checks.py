@@ -39,6 +39,7 @@ from ingest.pair import SliceKey, Split
 from ingest.records import ChunkRecord
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
+from ingest.standing import Standing
 from tests.app.commands.running import document
 from tests.app.small_home import copy_of, small_home
 from tests.model_updates.synthetic_pairs import pair_set, shuffled
@@ -283,12 +284,14 @@ def test_an_upload_whose_worker_died_while_it_was_judged_is_judged_by_the_next_a
     assert "is held and teaches nothing yet" in result["update_refused"]
 
 
+@pytest.mark.parametrize("said", ["new", "rejected"])  # by the gate of a release that judged no chunks
 def test_a_chunk_that_nobody_judged_is_judged_before_it_teaches(
-    home: Path, exchanged_upload: Path, tmp_path: Path
+    home: Path, exchanged_upload: Path, tmp_path: Path, said: Standing
 ) -> None:
     copy = copy_of(home, tmp_path)
     stopped(copy, exchanged_upload, "check")
     with Workspace.open(load_settings(home=copy)) as workspace:
+        workspace.catalog.set_standing(last_chunk(workspace), said, by="gate", why="nothing was learned")
         request = UpdateRequest(last_chunk(workspace), by="test")
         with pytest.raises(ChunkHeld, match="is held and teaches nothing yet"):
             update_cycle.update(workspace, request, scratch=tmp_path, progress=say_nothing)

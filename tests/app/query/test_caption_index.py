@@ -107,9 +107,17 @@ def test_a_caption_that_a_person_took_out_is_found_no_more_until_it_is_accepted_
     assert first not in found()
     # One comes back and another goes before anybody asks: there are as many as before.
     held_pairs.decide(workspace, chunk, accept=[aside.id], by="ada")
-    held_pairs.decide(workspace, chunk, take_out=[numbers[other.image_id, "en", other.text]], by="ada")
+    (later,) = held_pairs.decide(
+        workspace, chunk, take_out=[numbers[other.image_id, "en", other.text]], by="ada"
+    ).pairs
     assert first in found()
     assert second not in found()
+    # And back: no pair that is new, and none put aside that was not before.
+    number = catalog.pair_numbers(chunk, [one.image_id])[one.image_id, "en", one.text]
+    held_pairs.decide(workspace, chunk, take_out=[number], by="ada")
+    held_pairs.decide(workspace, chunk, accept=[later.id], by="ada")
+    assert first not in found()
+    assert second in found()
 
 
 def test_a_damaged_one_is_built_again(workspace: Workspace) -> None:
