@@ -62,7 +62,7 @@ def judged(slices: Slices, *, past: Mapping[str, Sequence[Ranks]] | None = None)
         candidate=candidate,
         live=live,
         new_slices=[key for key in slices if key[0] == NEW],
-        taught_languages={"sw": 1000},
+        taught_pairs={NEW: 1000},
         canaries=(),
         policy=Policy(),
         past=versions,

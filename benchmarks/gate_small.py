@@ -205,7 +205,7 @@ class World:
         lesson = plan(workspace, request, record)
         scratch = Path(tempfile.mkdtemp(dir=workspace.home.staging))
         candidate = learn(workspace, lesson, scratch=scratch, progress=say_nothing).encoder
-        told = Taught(lesson.chunk, lesson.taught, lesson.taught_languages, tuple(lesson.languages_after))
+        told = Taught(lesson.chunk, lesson.taught, tuple(lesson.languages_after))
         report, _ = judge_taught(
             workspace,
             told,

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model_updates.evaluation import SliceResult, View
+from model_updates.gate.comparison import slice_name
 from model_updates.gate.report import GateReport, Policy
 from model_updates.gate.rules import Past, judge
 
@@ -94,7 +95,7 @@ class World:
             candidate={**measured, "new": new},
             live={**live, "new": before},
             new_slices={"new"},
-            taught_languages={"xx": 1000},
+            taught_pairs={slice_name(new): 1000},
             canaries=(),
             policy=Policy(),
             past=past,

@@ -13,12 +13,14 @@ from model_updates.routes import BASE
 from model_updates.search_encoder import SearchEncoder, unit
 
 
-def canaries(workspace: Workspace, candidate: SearchEncoder, live: ReleaseRecord) -> list[tuple[str, bool]]:
+def canaries(
+    workspace: Workspace, candidate: SearchEncoder, live: ReleaseRecord, chunk: str
+) -> list[tuple[str, bool]]:
     """Returns each pinned query that live answers with the pinned picture, and whether the candidate does too.
 
     Pins that live itself no longer keeps, because better pictures came, say nothing about the candidate. With a
     changed image tower the live gallery's vectors say nothing; the pins are then looked up among the pinned
-    pictures and the held-out ones, which the measurement has embedded already.
+    pictures, those of the `chunk` that is taught, and the held-out ones, which the measurement has embedded already.
     """
     pins = workspace.catalog.pins()
     records = workspace.catalog.images({pin.image_id for pin in pins})
@@ -35,7 +37,10 @@ def canaries(workspace: Workspace, candidate: SearchEncoder, live: ReleaseRecord
         old = new = generation.vectors(ids)
     else:
         tests = [i for domain in workspace.catalog.domains() for i in workspace.catalog.test_images(domain)]
-        ids = list(dict.fromkeys([*(pin.image_id for pin in pins), *tests]))
+        shown = workspace.catalog.ids_where(chunks=[chunk]) | set(tests)
+        ids = list(
+            dict.fromkeys([*(pin.image_id for pin in pins), *(i for i in generation.ids if i in shown)])
+        )
         old, new = (
             unit(
                 image_features(

@@ -20,7 +20,7 @@ from app.learning.outcomes import Tell
 from app.learning.pairs import chunk_pairs
 from app.learning.past import side_of
 from app.learning.training import trained
-from app.learning.yardstick import Yardstick
+from app.learning.yardstick import Yardstick, is_probe
 from ingest.pair import SliceKey, Split
 from ingest.sentence import phrase
 from model_updates.encoder import Encoder
@@ -160,9 +160,13 @@ def _pooled(parts: Sequence[tuple[SliceResult, SliceResult]]) -> CrossFitted:
     return CrossFitted(joined(0), joined(1), min(len(one.image_ids) for one, _ in parts))
 
 
-def among_everything(results: Results, live: Results) -> list[tuple[SliceResult, SliceResult]]:
-    """Returns (candidate, live) of every old slice that looks among pictures of everything."""
-    return [(results[key], live[key]) for key in results if not key.is_new and key.view is not View.OWN]
+def among_everything(
+    results: Results, live: Results, slices: Collection[HeldOut], *, probes: bool
+) -> list[tuple[SliceResult, SliceResult]]:
+    """Returns (candidate, live) of every old slice that looks among pictures of everything, or of the drawn probes."""
+    drawn = {one.key for one in slices if is_probe(one)}
+    keys = [key for key in results if not key.is_new and key.view is not View.OWN]
+    return [(results[key], live[key]) for key in keys if (key.key in drawn) is probes]
 
 
 def _hash(thing: str) -> str:

@@ -28,11 +28,15 @@ class Taught:
     """What a candidate was taught."""
 
     chunk: str  # id of the chunk
-    slices: Collection[SliceKey]  # those it is meant to be better at
-    pairs: Mapping[str, int]  # training pairs by language
+    slices: Mapping[SliceKey, int]  # training pairs of those it is meant to be better at
     languages: tuple[str, ...]  # learned once it is live, in the order of learning
     version: str = ""  # its id, "" when it has none yet
     strategy: str = ""  # by which it was taught
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Its training pairs by the name of their slice."""
+        return {str(key): count for key, count in self.slices.items()}
 
 
 def judge_taught(
@@ -51,7 +55,8 @@ def judge_taught(
     yardstick = Yardstick(workspace, record, taught.chunk)
     looked = _look(workspace, yardstick, taught, candidate, progress)
     progress(Stage("gate", phrase("judging what was learned and what was kept")))
-    shown, attempt = canaries(workspace, candidate, record), attempts(workspace, record.version)
+    shown = canaries(workspace, candidate, record, taught.chunk)
+    attempt = attempts(workspace, record.version)
     report = _judged(looked, taught, shown, policy, attempt)
     is_small, examined = is_undecided(report), tuple[CrossFitted, ...]()
     asks = is_small or _is_claimed(report, looked.slices)
@@ -62,8 +67,11 @@ def judge_taught(
         looked = _look(workspace, replace(yardstick, borne_out=right), taught, candidate, progress)
         report = _judged(looked, taught, shown, policy, attempt)
     if examined and is_small:
-        old = among_everything(looked.results, looked.live)
-        report = judge_small(report, examined, old, taught.pairs)
+        old, drawn = (
+            among_everything(looked.results, looked.live, looked.slices, probes=probes)
+            for probes in (False, True)
+        )
+        report = judge_small(report, examined, old, taught.counts, drawn)
     advised = next_steps(report, taught.strategy, examined)
     examples = with_examples(workspace, advised, looked.slices, looked.live, looked.results, looked.side)
     return examples, looked.results
@@ -114,7 +122,7 @@ def _judged(
         candidate=looked.results,
         live=looked.live,
         new_slices=[key for key in looked.results if key.is_new],
-        taught_languages=taught.pairs,
+        taught_pairs=taught.counts,
         canaries=shown,
         policy=policy,
         past=looked.past,

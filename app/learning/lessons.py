@@ -1,6 +1,7 @@
 """Planning a lesson: which strategy teaches which pairs of a chunk to which release."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -32,8 +33,7 @@ class Lesson:
     seed: int  # of the update
     train: tuple[TrainingPair, ...]  # pairs to learn from
     validation: tuple[TrainingPair, ...]  # pairs that choose the epoch
-    taught: frozenset[SliceKey]  # the slices this update is meant to improve
-    taught_languages: dict[str, int]  # training pairs by language
+    taught: dict[SliceKey, int]  # training pairs of the slices this update is meant to improve
     languages_after: list[str]  # learned languages once it is live
     parent: ReleaseRecord  # the release it starts from
     # domains of the chunk that the parent's encoder knows (see `domains.known_domains`)
@@ -116,10 +116,7 @@ def plan(
             f"Chunk {chunk.id} has no captioned picture to train on ({chunk.images} pictures, {chunk.pairs} pairs, "
             "none of them in the training split). Its pictures are searchable all the same."
         )
-    counts: dict[str, int] = {}
-    for pair in train:
-        counts[pair.language] = counts.get(pair.language, 0) + 1
-    taught = frozenset(SliceKey(pair.language, pair.domain) for pair in train)
+    taught = dict(Counter(SliceKey(pair.language, pair.domain) for pair in train))
     validation = chunk_pairs(workspace, chunk, Split.VALIDATION, set(chunk.languages))
     return Lesson(
         chunk=chunk.id,
@@ -129,8 +126,7 @@ def plan(
         train=train,
         validation=tuple(p for p in validation if SliceKey(p.language, p.domain) in taught),
         taught=taught,
-        taught_languages=counts,
-        languages_after=_in_order(record, counts),
+        languages_after=_in_order(record, {key.language for key in taught}),
         parent=record,
         known_domains=domains,
         number=1 + len(record.manifest.chunks),
@@ -143,6 +139,6 @@ def _beside(workspace: Workspace) -> dict[str, int]:
     return {chunk.id: chunk.pairs for chunk in workspace.catalog.chunks(reports=False) if chunk.id in usable}
 
 
-def _in_order(record: ReleaseRecord, taught: Mapping[str, int]) -> list[str]:
+def _in_order(record: ReleaseRecord, taught: Collection[str]) -> list[str]:
     known = list(record.manifest.languages)
     return known + sorted(set(taught) - set(known))

@@ -29,7 +29,9 @@ from app.learning.release_words import pin_sentence, pinned
 from app.learning.standing import require_teachable
 from app.learning.training import CHECKPOINTS, learn, training_json
 from app.learning.untaught import Learned, known_to
+from ingest.records import ChunkRecord
 from ingest.sentence import joined, phrase
+from ingest.standing import WITHDRAWN
 from model_updates.encoder import Encoder
 from model_updates.gate.examined import CrossFitted
 from model_updates.gate.report import GateReport, Verdict
@@ -98,7 +100,8 @@ def _bring_live(
         waits = phrase("It waits, not live: {why}", why=pin_sentence(pin))
         return replace(outcome, sentence=joined((outcome.sentence, waits)))
     try:
-        require_teachable(workspace.catalog.chunk(taught.lesson.chunk))
+        for chunk in _stood_beside(workspace, taught.lesson):
+            require_teachable(chunk)
     except ChunkHeld as gone:  # a person said so while it was taught
         waits = phrase("It waits, not live: {why}", why=str(gone))
         return replace(outcome, sentence=joined((outcome.sentence, waits)))
@@ -112,6 +115,13 @@ def _bring_live(
         progress(Stage("gate", phrase("another release went live meanwhile; judging against that one")))
         return None
     return replace(outcome, commit=commit.number)
+
+
+def _stood_beside(workspace: Workspace, lesson: lessons.Lesson) -> list[ChunkRecord]:
+    """Returns the chunk of a lesson, and those beside it that were withdrawn since."""
+    every = workspace.catalog.standings()
+    withdrawn = [one.id for one in every if one.standing == WITHDRAWN and one.id in lesson.beside]
+    return [workspace.catalog.chunk(one) for one in (lesson.chunk, *withdrawn)]
 
 
 def teach_onto(
@@ -179,7 +189,6 @@ def _judge_and_release(
     told = Taught(
         lesson.chunk,
         lesson.taught,
-        lesson.taught_languages,
         tuple(lesson.languages_after),
         outcome.version,
         lesson.strategy.name,

@@ -18,10 +18,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ingest.sentence import joined, phrase
+from ingest.sentence import Sentence, joined, phrase
 from model_updates.evaluation import SliceResult, View
 from model_updates.gate.bootstrap import FloatArray, holm_levels, paired_bootstrap
-from model_updates.gate.comparison import Comparison, measured_drop, slice_name
+from model_updates.gate.comparison import Comparison, Drop, measured_drop, slice_name
 from model_updates.gate.report import Policy, RuleResult, Verdict, points, strictest_first, worst
 
 FOLDS = 5
@@ -32,6 +32,7 @@ MOST_DISPLACED = 1.0  # points that old captions may lose among everything
 FEWEST_OLD = 100  # old things that must look for their picture
 BOUND = 0.975  # of every interval a person reads
 ONE_SIDED = 1.645  # the normal quantile of 95 %
+ONE_RECALL = 33.4  # points, rounded up: one thing alone falls by one recall of three
 MOST_SIGNS = 1_000_000  # draws; a level below ten of these cannot be reached, and a person decides
 BORNE_OUT = 0.1  # of the pictures; so many of a hundred false captions bear themselves out by chance
 DECIDES = 3.52  # standard errors: a two-point test at .0125 with nine chances in ten
@@ -106,7 +107,7 @@ def borne_out(examined: Sequence[CrossFitted]) -> frozenset[str]:
 
 
 def judge_examined(
-    examined: Sequence[CrossFitted], taught_languages: Mapping[str, int], policy: Policy, attempt: int
+    examined: Sequence[CrossFitted], taught_pairs: Mapping[str, int], policy: Policy, attempt: int
 ) -> tuple[list[RuleResult], list[Judged]]:
     """Judges the taught slices of a small chunk: *learned* in their own galleries, *visible* among everything.
 
@@ -123,7 +124,7 @@ def judge_examined(
         ]
         said = [(verdict, _sentence(one, note, policy)) for one, verdict, note in judged]
         if view is View.OWN:
-            said += _not_examined({one.candidate.language for one, _, _ in judged}, taught_languages)
+            said += _not_examined({one.name for one, _, _ in judged}, taught_pairs)
         rules.append(RuleResult(title, worst(verdict for verdict, _ in said), strictest_first(said)))
         rows += [(_compared(one, policy), verdict, note) for one, verdict, note in judged]
     return rules, rows
@@ -214,42 +215,58 @@ def _not_examined(found: set[str], taught: Mapping[str, int]) -> list[tuple[Verd
             Verdict.REVIEW,
             phrase(
                 "{language} was taught with {count} pairs, but none of them could be examined.",
-                language=language,
-                count=taught[language],
+                language=name,
+                count=taught[name],
             ),
         )
-        for language in sorted(set(taught) - found)
+        for name in sorted(set(taught) - found)
     ]
 
 
-def judge_displacement(old: Sequence[tuple[SliceResult, SliceResult]], policy: Policy) -> RuleResult:
+def judge_displacement(
+    old: Sequence[tuple[SliceResult, SliceResult]],
+    policy: Policy,
+    drawn: Sequence[tuple[SliceResult, SliceResult]] = (),
+) -> RuleResult:
     """Judges what old captions, given as (candidate, live) among everything, lose to the new pictures.
 
     ``mean loss + 1.645 * max(sd / sqrt(m), 100 / (3 m))`` over m things must be within `MOST_DISPLACED`: one thing that
-    falls by one recall of three is always possible.
+    falls by one recall of three is always possible. The `drawn` probes count among the m and look among themselves, so
+    the others alone may not lose more than that on average, and one recall of one thing.
     """
     title = phrase("displacement")
-    if not old:
+    if not old and not drawn:
         return RuleResult(
             title, Verdict.REVIEW, (phrase("No old caption shows what new pictures push aside."),)
         )
+    drop, things, lost = _displaced([*old, *drawn], policy)
+    few = things < FEWEST_OLD
+    verdict = (
+        Verdict.PROMOTE
+        if drop.points + ONE_SIDED * drop.error <= MOST_DISPLACED and not few
+        else Verdict.REVIEW
+    )
+    own, own_things, own_lost = _displaced(old, policy) if old else (drop, things, lost)
+    if verdict is Verdict.PROMOTE and own.points > max(MOST_DISPLACED, ONE_RECALL / own_things):
+        verdict, lost = Verdict.REVIEW, own_lost
+    if max(one.points - ONE_SIDED * one.error for one in (drop, own)) > MOST_DISPLACED:
+        verdict, lost = Verdict.REJECT, own_lost
+    unmoved = phrase("No vector of what was known moved.")
+    needed = [phrase("{needed} old things must look for their picture.", needed=FEWEST_OLD)] if few else []
+    return RuleResult(title, verdict, (joined((unmoved, lost, *needed)),))
+
+
+def _displaced(old: Sequence[tuple[SliceResult, SliceResult]], policy: Policy) -> tuple[Drop, int, Sentence]:
+    """Returns what old captions lose, how many things they are of, and a sentence."""
     live, candidate = (np.concatenate([pair[n].query_scores(policy.metric) for pair in old]) for n in (1, 0))
     clusters = [cluster for pair in old for cluster in pair[0].clusters]
-    drop, things = measured_drop(live, candidate, clusters), len(set(clusters))
-    bound = drop.points + ONE_SIDED * drop.error
-    verdict = Verdict.PROMOTE if bound <= MOST_DISPLACED and things >= FEWEST_OLD else Verdict.REVIEW
-    if drop.points - ONE_SIDED * drop.error > MOST_DISPLACED:
-        verdict = Verdict.REJECT
+    drop = measured_drop(live, candidate, clusters)
     lost = phrase(
         "Of {count} old captions {lost} lost their place: {points} points, at worst {bound} (allowed {limit}).",
         count=len(live),
         lost=int(np.count_nonzero(candidate < live)),
         points=points(-drop.points),
-        bound=points(-bound),
+        bound=points(-drop.points - ONE_SIDED * drop.error),
         limit=points(-MOST_DISPLACED),
     )
-    few = phrase("{needed} old things must look for their picture.", needed=FEWEST_OLD)
-    unmoved = phrase("No vector of what was known moved.")
-    return RuleResult(
-        title, verdict, (joined((unmoved, lost) if things >= FEWEST_OLD else (unmoved, lost, few)),)
-    )
+    return drop, len(set(clusters)), lost

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from ingest.sentence import joined, phrase, template
 from model_updates.evaluation import SliceResult, View
-from model_updates.gate.comparison import Comparison, beats_guessing, compare
+from model_updates.gate.comparison import Comparison, beats_guessing, compare, slice_name
 from model_updates.gate.examined import CrossFitted, sign_flip_p
 from model_updates.gate.report import Policy, RuleResult, Verdict, points, strictest_first, worst
 
@@ -34,7 +34,7 @@ _FOUND = {
 
 def judge_learned(
     taught: Sequence[tuple[SliceResult, SliceResult]],
-    taught_languages: Mapping[str, int],
+    taught_pairs: Mapping[str, int],
     policy: Policy,
     tries: int,
 ) -> tuple[list[RuleResult], list[Judged]]:
@@ -45,13 +45,13 @@ def judge_learned(
         )
         for view in (View.OWN, View.MIXED)
     )
-    learned, learned_rows = _learned_rule(own, taught_languages, policy)
+    learned, learned_rows = _learned_rule(own, taught_pairs, policy)
     visible, visible_rows = _visible_rule(mixed, policy)
     return [learned, *visible], [*learned_rows, *visible_rows]
 
 
 def _learned_rule(
-    own: Sequence[Comparison], taught_languages: Mapping[str, int], policy: Policy
+    own: Sequence[Comparison], taught_pairs: Mapping[str, int], policy: Policy
 ) -> tuple[RuleResult, list[Judged]]:
     judged = [(comparison, *_learned_verdict(comparison, policy)) for comparison in own]
     said = [(verdict, _sentence(comparison, note, policy)) for comparison, verdict, note in judged]
@@ -59,14 +59,14 @@ def _learned_rule(
     verdict = worst(verdicts)
     if verdict is Verdict.REJECT and not _rejects_all(own, verdicts, policy):
         verdict = Verdict.REVIEW
-    measured = {comparison.candidate.language for comparison in own}
-    for language in sorted(set(taught_languages) - measured):
+    measured = {slice_name(comparison.candidate) for comparison in own}
+    for name in sorted(set(taught_pairs) - measured):
         verdict = worst((verdict, Verdict.REVIEW))
         unseen = phrase(
             "{language} was taught with {count} pairs, but no held-out pair shows what was learned. Upload pairs "
             "with split=test in that language, or decide yourself.",
-            language=language,
-            count=taught_languages[language],
+            language=name,
+            count=taught_pairs[name],
         )
         said.append((Verdict.REVIEW, unseen))
     if not said:

@@ -66,7 +66,7 @@ def judge(
     candidate: Mapping[Key, SliceResult],
     live: Mapping[Key, SliceResult],
     new_slices: Collection[Key],
-    taught_languages: Mapping[str, int],
+    taught_pairs: Mapping[str, int],
     canaries: Sequence[tuple[str, bool]],
     policy: Policy,
     past: Mapping[Key, Past] | None = None,
@@ -75,10 +75,10 @@ def judge(
     """Judges a candidate encoder by its ranks on held-out pairs.
 
     A key stands for one slice in one view. `live` is measured on the same pairs. `new_slices` are the keys of what this
-    update taught, measured on the chunk's own pairs; all others are old. `taught_languages` counts this update's
-    training pairs; `canaries` are pinned queries, and whether the candidate still gives the pinned answer. `past` has
-    of old slices how versions that were live before rank the same pairs, and what was accepted. `attempts`
-    candidates, this one included, were held against this live version.
+    update taught, measured on the chunk's own pairs; all others are old. `taught_pairs` counts this update's training
+    pairs by the name of their slice; `canaries` are pinned queries, and whether the candidate still gives the pinned
+    answer. `past` has of old slices how versions that were live before rank the same pairs, and what was accepted.
+    `attempts` candidates, this one included, were held against this live version.
 
     Raises:
         GateInputError: when a slice is missing on one side or was measured on other pairs.
@@ -95,7 +95,7 @@ def judge(
         if key not in new_slices
         for known in [past.get(key, Past())]
     ]
-    learned, learned_rows = judge_learned(taught, taught_languages, policy, attempts)
+    learned, learned_rows = judge_learned(taught, taught_pairs, policy, attempts)
     each = judge_each(old, policy, attempts)
     return GateReport(
         policy=policy,
@@ -118,24 +118,26 @@ def judge_small(
     report: GateReport,
     examined: Sequence[CrossFitted],
     old: Sequence[tuple[SliceResult, SliceResult]],
-    taught_languages: Mapping[str, int],
+    taught_pairs: Mapping[str, int],
+    drawn: Sequence[tuple[SliceResult, SliceResult]] = (),
 ) -> GateReport:
     """Judges a small chunk by what copies found of all its pairs, once the held-out ones alone were judged.
 
     `report` is of the held-out pairs, of an update that moved nothing known. `examined` then says what was learned, and
-    what old captions lose their place, in the (candidate, live) of old slices among everything, is bounded. Where the
-    held-out pairs might have passed by themselves this is a second look, and counts as an attempt more.
+    what old captions lose their place is bounded, in the (candidate, live) of old slices among everything and of the
+    `drawn` probes among themselves. Where the held-out pairs might have passed by themselves this is a second look, and
+    counts as an attempt more.
     """
     policy = report.policy
     held = [row.images for row in report.rows if row.role == "new" and row.view == View.OWN]
     attempt = report.attempts + (bool(held) and min(held) >= policy.minimum_images)
-    learned, rows = judge_examined(examined, taught_languages, policy, attempt)
-    told = [pair for pair in old if tells(OldSlice(*pair), policy)]
+    learned, rows = judge_examined(examined, taught_pairs, policy, attempt)
+    told, of_probes = ([pair for pair in some if tells(OldSlice(*pair), policy)] for some in (old, drawn))
     kept = [rule for rule in report.rules if rule.rule not in {one.rule for one in learned}]
     return replace(
         report,
         attempts=attempt,
-        rules=(*learned, judge_displacement(told, policy), *kept),
+        rules=(*learned, judge_displacement(told, policy, of_probes), *kept),
         rows=(
             *(_new_row(comparison, verdict, note, policy) for comparison, verdict, note in rows),
             *(row for row in report.rows if row.role != "new"),

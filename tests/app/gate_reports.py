@@ -55,7 +55,7 @@ def gate_report(
         candidate=candidate,
         live=live,
         new_slices=[key for key in candidate if key[2]],
-        taught_languages={"sw": 1000},
+        taught_pairs={"sw/icons": 1000},
         canaries=[("rotes Boot", True)],
         policy=Policy(),
         past={

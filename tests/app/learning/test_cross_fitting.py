@@ -133,6 +133,10 @@ def test_no_copy_trains_beside_captions_of_what_it_is_asked(workspace: Workspace
     apart = {pair.image_id for pair in beside_others(context, asked).open_known()}
     assert asked & beside
     assert apart == beside - asked
+    taught = replace(context, open_earlier=lambda: (*fold.train, *fold.examined))
+    assert {pair.image_id for pair in beside_others(taught, asked).open_earlier()} == {
+        pair.image_id for pair in fold.train
+    }
 
 
 def test_a_second_tower_that_is_spared_is_not_while_something_is_learned(

@@ -286,13 +286,18 @@ def test_what_passes_waits_while_what_is_live_is_pinned_and_is_promoted_rolled_b
     assert live_profiles(workspace) == {"en", "de"}
 
 
-def test_what_a_chunk_taught_does_not_go_live_once_the_chunk_is_withdrawn(workspace: Workspace) -> None:
+@pytest.mark.parametrize("stood_beside", [False, True])
+def test_what_a_chunk_taught_does_not_go_live_once_it_or_one_beside_it_is_withdrawn(
+    workspace: Workspace, stood_beside: bool
+) -> None:
     before = going_live.live_release(workspace)[0]
     request = german_request(workspace, promote=True)
+    chunk = workspace.catalog.chunks()[0].id if stood_beside else request.chunk
+    assert (chunk != request.chunk) is stood_beside
 
     def withdraw_while_it_is_judged(stage: Stage) -> None:
-        if stage.name == "gate" and workspace.catalog.chunk(request.chunk).standing != "withdrawn":
-            standing.withdraw(workspace, request.chunk, why="wrong pictures", by="ada")
+        if stage.name == "gate" and workspace.catalog.chunk(chunk).standing != "withdrawn":
+            standing.withdraw(workspace, chunk, why="wrong pictures", by="ada")
 
     outcome = update_cycle.update(
         workspace, request, scratch=workspace.home.staging / "j", progress=withdraw_while_it_is_judged

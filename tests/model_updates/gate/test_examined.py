@@ -41,7 +41,7 @@ def both_views(after: Ranks, before: Ranks, *, mixed: Ranks | None = None) -> li
 
 
 def verdicts(examined: list[CrossFitted], attempt: int = 1) -> dict[str, str]:
-    rules, _ = judge_examined(examined, {"hi": 100}, POLICY, attempt)
+    rules, _ = judge_examined(examined, {"hi/photo": 100}, POLICY, attempt)
     return {rule.rule: str(rule.verdict) for rule in rules}
 
 
@@ -104,7 +104,7 @@ def test_all_attempts_together_spend_no_more_than_the_error_rate() -> None:
 
 def test_a_clear_gain_in_both_views_passes_and_says_what_was_examined() -> None:
     before = things(200)
-    rules, rows = judge_examined(both_views(sooner(before, 0.3), before), {"hi": 140}, POLICY, 1)
+    rules, rows = judge_examined(both_views(sooner(before, 0.3), before), {"hi/photo": 140}, POLICY, 1)
     assert [str(rule.verdict) for rule in rules] == ["promote", "promote"]
     assert "All 200 pairs were examined, each by a copy that had not learned it." in rules[0].reasons[0]
     gains = both_views(sooner(before, 0.3), before)[0].gains
@@ -152,9 +152,11 @@ def test_what_certainly_got_worse_or_gained_nothing_over_100_things_is_rejected(
 
 def test_a_language_nobody_could_examine_is_for_a_person() -> None:
     before = things(200)
-    rules, _ = judge_examined(both_views(sooner(before, 0.3), before), {"hi": 140, "cs": 5}, POLICY, 1)
+    rules, _ = judge_examined(
+        both_views(sooner(before, 0.3), before), {"hi/photo": 140, "cs/photo": 5}, POLICY, 1
+    )
     assert str(rules[0].verdict) == "review"
-    assert "cs was taught with 5 pairs, but none of them could be examined" in rules[0].reasons[0]
+    assert "cs/photo was taught with 5 pairs, but none of them could be examined" in rules[0].reasons[0]
 
 
 def test_a_useless_chunk_that_is_tried_twenty_times_does_not_pass_by_luck() -> None:
@@ -194,6 +196,25 @@ def old(count: int, lost: int = 0, won: int = 0) -> tuple[SliceResult, SliceResu
 
 def displaced(*pairs: tuple[SliceResult, SliceResult]) -> RuleResult:
     return judge_displacement(pairs, POLICY)
+
+
+@pytest.mark.parametrize(
+    ("count", "lost", "expected"),
+    [
+        (20, 0, Verdict.PROMOTE),  # the 160 probes make them enough
+        (20, 2, Verdict.REVIEW),  # ten points of their own, one in all
+        (60, 1, Verdict.REVIEW),
+        (300, 30, Verdict.REJECT),
+    ],
+)
+def test_probes_that_look_among_themselves_hide_no_loss(count: int, lost: int, expected: Verdict) -> None:
+    assert judge_displacement([old(count, lost=lost)], POLICY, [old(160)]).verdict is expected
+
+
+def test_one_thing_may_fall_by_one_recall_however_few_there_are() -> None:
+    candidate, live = old(20)
+    candidate.text_ranks[0] = 1  # second of all
+    assert judge_displacement([(candidate, live)], POLICY, [old(300)]).verdict is Verdict.PROMOTE
 
 
 def test_the_bound_on_what_old_captions_lose_is_as_written() -> None:
@@ -241,12 +262,12 @@ def report_of(after: Ranks, before: Ranks, *, lost: int = 0) -> tuple[GateReport
         },
         live={"old": live, "own": ranked(before[few], View.OWN), "mixed": ranked(before[few], View.MIXED)},
         new_slices={"own", "mixed"},
-        taught_languages={"hi": 150},
+        taught_pairs={"hi/photo": 150},
         canaries=(),
         policy=POLICY,
     )
     examined = both_views(after, before)
-    return judge_small(first, examined, [(candidate, live)], {"hi": 150}), examined
+    return judge_small(first, examined, [(candidate, live)], {"hi/photo": 150}), examined
 
 
 def test_a_small_chunk_passes_by_its_copies_where_nothing_old_lost_its_place() -> None:

@@ -40,7 +40,7 @@ def verdict_of(
         live={name: slice_of(name, ranks) for name, ranks in live.items()},
         past={name: Past(((version, slice_of(name, r)),)) for name, (version, r) in (best or {}).items()},
         new_slices=set(new),
-        taught_languages={"de": 1000} if taught is None else taught,
+        taught_pairs={"de/photo": 1000} if taught is None else taught,
         canaries=canaries,
         policy=Policy(),
     )
@@ -151,7 +151,7 @@ def test_what_a_person_accepted_to_lose_lowers_the_high_water() -> None:
             live={name: slice_of(name, ranks) for name, ranks in LIVE.items()},
             past={"en/photo": Past((("v2-aaaa", past),), debt)},
             new_slices={"de/photo"},
-            taught_languages={"de": 1000},
+            taught_pairs={"de/photo": 1000},
             canaries=(),
             policy=Policy(),
         ).verdict
@@ -193,10 +193,11 @@ def test_a_small_new_slice_is_for_a_person() -> None:
     assert verdict_of({**live, "de/photo": ranks_with(0.9, images=50)}, live).verdict == "review"
 
 
-def test_a_language_without_held_out_pairs_is_for_a_person() -> None:
-    report = verdict_of(GOOD, LIVE, taught={"de": 1000, "it": 400})
+@pytest.mark.parametrize("unseen", ["it/photo", "de/sketch"])
+def test_a_language_or_domain_without_held_out_pairs_is_for_a_person(unseen: str) -> None:
+    report = verdict_of(GOOD, LIVE, taught={"de/photo": 1000, unseen: 400})
     assert report.verdict == "review"
-    assert any(reason.startswith("it was taught with 400 pairs") for reason in report.reasons)
+    assert any(reason.startswith(f"{unseen} was taught with 400 pairs") for reason in report.reasons)
     assert verdict_of(LIVE, LIVE, new=(), taught={}).verdict == "review"
 
 

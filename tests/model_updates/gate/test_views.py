@@ -29,7 +29,7 @@ def judged(
         candidate=sides[0],
         live=sides[1],
         new_slices={key for key in sides[0] if key[1] == "de/photo"},
-        taught_languages={"de": 1000},
+        taught_pairs={"de/photo": 1000},
         canaries=(),
         policy=Policy(),
         **more,  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def test_copies_of_three_pictures_are_three_things() -> None:
         candidate={**{n: slice_of(n, r) for n, r in GOOD.items()}, "de/photo": copies(GOOD["de/photo"])},
         live={**{n: slice_of(n, r) for n, r in LIVE.items()}, "de/photo": copies(LIVE["de/photo"])},
         new_slices={"de/photo"},
-        taught_languages={"de": 1000},
+        taught_pairs={"de/photo": 1000},
         canaries=(),
         policy=Policy(),
     )
@@ -105,7 +105,7 @@ def test_a_sentence_on_a_gallery_of_few_pictures_says_which_recalls_cannot_miss(
         candidate={name: slice_of(name, ranks) for name, ranks in candidate.items()},
         live={name: slice_of(name, ranks) for name, ranks in live.items()},
         new_slices={"de/photo"},
-        taught_languages={"de": 1000},
+        taught_pairs={"de/photo": 1000},
         canaries=(),
         policy=Policy(),
     )
