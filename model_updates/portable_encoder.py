@@ -183,10 +183,8 @@ class PortableEncoder(SearchEncoder):
             if one["kind"] == BESIDE and one["owner"] == ["language", language]:
                 by, length = (self._inserts.array(f"{number}.{name}") for name in ("by", "length"))
                 turned = unit(rest + rest @ by.astype(np.float32))
-                first, rest = (
-                    np.float32(length) * first,
-                    turned * np.linalg.norm(rest, axis=1, keepdims=True),
-                )
+                read = np.linalg.norm(rest, axis=1, keepdims=True)
+                first, rest = np.where(read > 0, np.float32(length), np.float32(1)) * first, turned * read
         return first, rest
 
     def _side(self, part: str) -> str:

@@ -59,6 +59,11 @@ def no_reference(chunk: str) -> Sequence[TrainingPair]:
     raise NothingToLearn(f"this update was given no reference chunks, and {chunk!r} was asked for")
 
 
+def all_places(pairs: Sequence[TrainingPair]) -> list[int]:
+    """Returns every place, where nothing is ever withdrawn."""
+    return list(range(len(pairs)))
+
+
 @dataclass(frozen=True)
 class UpdateContext:
     """What a strategy may look at before and after an update.
@@ -86,6 +91,8 @@ class UpdateContext:
     # gives the pairs of any chunk by its id, one kept outside the gallery too, for methods that distil on reference
     # data
     open_reference: Callable[[str], Sequence[TrainingPair]] = no_reference
+    # gives the places of those pairs of a memory that still count: others were withdrawn after they were learned
+    still_counted: Callable[[Sequence[TrainingPair]], list[int]] = all_places
 
     def texts_by_language(self) -> dict[str, list[str]]:
         """Returns the training texts of each language of the chunk."""
@@ -332,10 +339,15 @@ class Strategy(Part, ABC):
         """Returns which pairs of a chunk an update teaches, and is therefore judged by; asked before anything runs.
 
         Where a text-only strategy finds new languages, captions in learned ones are there to stand beside them (the
-        triples of CLL-CLIP): training on those too could only disturb what is known.
+        triples of CLL-CLIP): training on those too could only disturb what is known. A strategy of pictures alone
+        teaches no language: captions that nobody can read yet stay out.
         """
         new = [pair for pair in pairs if pair.language not in learned_languages]
-        return new if new and "image" not in self.touches else pairs
+        if "image" not in self.touches:
+            return new or pairs
+        if "text" not in self.touches:
+            return [pair for pair in pairs if pair.language in learned_languages] or pairs
+        return pairs
 
     @abstractmethod
     def schedule(self, encoder: Encoder) -> Schedule:

@@ -53,6 +53,15 @@ def earlier_pairs(workspace: Workspace, release: ReleaseRecord) -> tuple[Trainin
     return tuple(pair for chunk in chunks for pair in chunk_pairs(workspace, chunk, Split.TRAIN, learned))
 
 
+def counted_places(workspace: Workspace, pairs: Sequence[TrainingPair]) -> list[int]:
+    """Returns the places of the pairs that still count: nobody withdrew their chunk or took them out."""
+    ids: dict[str, set[str]] = {}
+    for pair in pairs:
+        ids.setdefault(pair.language, set()).add(pair.image_id)
+    said = {language: workspace.catalog.captions_in(language, own) for language, own in ids.items()}
+    return [n for n, pair in enumerate(pairs) if pair.text in said[pair.language].get(pair.image_id, ())]
+
+
 def known_pairs(
     workspace: Workspace, release: ReleaseRecord, taught: Collection[TrainingPair]
 ) -> tuple[TrainingPair, ...]:

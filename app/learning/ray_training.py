@@ -25,7 +25,7 @@ from app.home.settings import Settings
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
-from app.learning.pairs import earlier_pairs, known_pairs, reference_pairs
+from app.learning.pairs import counted_places, earlier_pairs, known_pairs, reference_pairs
 from app.learning.ray_embedding import Files, files_of, write_files
 from ingest.blobs import decoded
 from ingest.errors import UnknownImage
@@ -89,7 +89,12 @@ class JobHome:
 
     def earlier(self) -> Sequence[TrainingPair]:
         """See `UpdateContext.open_earlier`."""
-        return earlier_pairs(self._workspace, self._parent)
+        pairs = earlier_pairs(self._workspace, self._parent)
+        return [pair for pair in pairs if pair.image_id not in self._apart]
+
+    def still_counted(self, pairs: Sequence[TrainingPair]) -> list[int]:
+        """See `UpdateContext.still_counted`."""
+        return counted_places(self._workspace, pairs)
 
     def known(self) -> Sequence[TrainingPair]:
         """See `UpdateContext.open_known`."""
@@ -316,6 +321,7 @@ def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool)
         open_earlier=home.earlier,
         open_known=home.known,
         open_reference=home.reference,
+        still_counted=home.still_counted,
     )
     try:
         run_update(

@@ -14,7 +14,7 @@ from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell
-from app.learning.pairs import earlier_pairs, known_pairs, reference_pairs
+from app.learning.pairs import counted_places, earlier_pairs, known_pairs, reference_pairs
 from ingest.sentence import phrase
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
@@ -234,14 +234,17 @@ def update_context(
         open_earlier=lambda: earlier_pairs(workspace, parent),
         open_known=lambda: known_pairs(workspace, parent, {*train, *validation}),
         open_reference=lambda chunk: reference_pairs(workspace, chunk),
+        still_counted=lambda pairs: counted_places(workspace, pairs),
     )
 
 
 def beside_others(context: UpdateContext, apart: Collection[str]) -> UpdateContext:
-    """Returns a context in which no caption of the pictures `apart`, by id, is known."""
+    """Returns a context in which no caption of the pictures `apart`, by id, is known or was learned."""
     unseen = frozenset(apart)
     return replace(
-        context, open_known=lambda: [pair for pair in context.open_known() if pair.image_id not in unseen]
+        context,
+        open_known=lambda: [pair for pair in context.open_known() if pair.image_id not in unseen],
+        open_earlier=lambda: [pair for pair in context.open_earlier() if pair.image_id not in unseen],
     )
 
 

@@ -6,8 +6,11 @@ mean of all. *k-means* takes the pair nearest to each centre. Both hold parts of
 sizes.
 """
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -60,6 +63,13 @@ class ChunkedMemory(ReplayMemory):
         kept.append(list(self._ranked(context, shares[-1])))
         self._held = [len(pairs) for pairs in kept]
         return [pair for pairs in kept for pair in pairs]
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Leaves out all pairs but those at these places, and counts what is left of each chunk."""
+        super().keep(places)
+        ends = list(accumulate(self._held))
+        left = Counter(bisect_right(ends, place) for place in places)
+        self._held = [left[chunk] for chunk in range(len(ends))]
 
     def carried(self) -> State:
         own = super().carried()

@@ -43,6 +43,8 @@ class PairMemory(Part):
             reservoir = Reservoir(self.size, context.seed)
             reservoir.offer_all(range(len(earlier)))
             self.pairs, self.seen = tuple(earlier[n] for n in reservoir.items), reservoir.seen
+        # What was withdrawn is not learned again.
+        self.pairs = tuple(self.pairs[place] for place in context.still_counted(self.pairs))
         return self.pairs
 
     def before_update(self, context: UpdateContext) -> None:

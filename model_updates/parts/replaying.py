@@ -49,14 +49,14 @@ class Reservoir:
     def offer(self, item: int) -> int | None:
         """Offers the next item of the stream; returns the slot it was put in, None when it was passed over."""
         number, self.seen = self.seen, self.seen + 1
-        if number < self.size:
-            self.items.append(item)
-            return number
-        slot = random.Random(f"{self.seed}:{number}").randrange(number + 1)
+        slot = number if number < self.size else random.Random(f"{self.seed}:{number}").randrange(number + 1)
         if slot >= self.size:
             return None
-        self.items[slot] = item
-        return slot
+        if slot < len(self.items):
+            self.items[slot] = item
+            return slot
+        self.items.append(item)  # there is room, as in the beginning, or since items were withdrawn
+        return len(self.items) - 1
 
     def offer_all(self, items: Sequence[int]) -> list[tuple[int, int]]:
         """Offers items in their order; returns (position among them, slot) of those that were put in."""
@@ -117,7 +117,12 @@ class ReplayMemory(Part):
             earlier = unlike(context.pairs, context.open_earlier())
             self.kept = tuple(self.choose(replace(context, pairs=earlier))) if earlier else ()
             self.seen = len(earlier)
+        self.keep(context.still_counted(self.kept))
         return self.kept
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Leaves out all pairs but those at these places; what was withdrawn is not learned again."""
+        self.kept = tuple(self.kept[place] for place in places)
 
     def after_update(self, context: UpdateContext, batches: Epochs) -> None:
         self.kept = tuple(self.choose(context))

@@ -51,8 +51,12 @@ class SecondReading(Insert):
         return cls(owner, config).to(next(model.parameters()).device)
 
     def beside(self, first: Tensor, rest: Tensor) -> tuple[Tensor, Tensor]:
-        turned = functional.normalize(rest + rest @ self.by.to(rest), dim=-1)
-        return self.length * first, turned * rest.norm(dim=-1, keepdim=True)
+        turned, read = (
+            functional.normalize(rest + rest @ self.by.to(rest), dim=-1),
+            rest.norm(dim=-1, keepdim=True),
+        )
+        # Where the second tower is spared the first says all, however little it would count beside it.
+        return torch.where(read > 0, self.length, 1.0) * first, turned * read
 
     def said(self) -> str:
         """Returns a sentence on how the language is read."""

@@ -60,8 +60,8 @@ class Der(LanguageTeaching):
         self._stored = torch.zeros(0, 0)
 
     def before_update(self, context: UpdateContext) -> None:
-        """Stores features of pairs that others taught before, then grows the table."""
-        if len(self._stored) < len(self.kept.pairs):
+        """Stores features of pairs that others taught before, or that withdrawn ones stood among; grows the table."""
+        if len(self._stored) != len(self.kept.pairs):
             self._stored = torch.from_numpy(caption_features(context.open_previous(), self.kept.pairs))
         super().before_update(context)
 

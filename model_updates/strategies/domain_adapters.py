@@ -159,7 +159,12 @@ class DomainAdapters(Strategy):
         """Returns what the gallery knows: earlier pairs of the chunk's domains, and a sample of every other slice."""
         taught = {pair.domain for pair in context.pairs}
         found = context.open_known()
-        own = [pair for pair in found if pair.domain in taught]
+        learned = {(pair.image_id, pair.language, pair.text) for pair in context.open_earlier()}
+        own = [
+            pair
+            for pair in found
+            if pair.domain in taught and (pair.image_id, pair.language, pair.text) in learned
+        ]
         others = [pair for pair in found if pair.domain not in taught]
         return (*even_sample(own, self.options.earlier_pairs), *even_sample(others, self.options.known_pairs))
 

@@ -73,7 +73,7 @@ class RidgeHeads(Strategy):
         return nothing_readable(prospect, self.name)
 
     def memory(self, context: UpdateContext) -> Sequence[TrainingPair]:
-        """Returns all earlier pairs of the chunk's domains, and a sample of every other domain."""
+        """Returns all earlier pairs of the chunk's domains, and a sample of the pictures of every other domain."""
         taught = {pair.domain for pair in context.pairs}
         chunk = {(pair.image_id, pair.language, pair.text) for pair in context.pairs}
         own = {
@@ -81,10 +81,11 @@ class RidgeHeads(Strategy):
             for pair in context.open_earlier()
             if pair.domain in taught and pair.language in context.learned_languages
         }
-        others = [pair for pair in context.open_known() if pair.domain not in taught]
+        # One of a picture's captions: the router looks at pictures, and many languages say the same of few.
+        others = {pair.image_id: pair for pair in context.open_known() if pair.domain not in taught}
         return (
             *(pair for key, pair in own.items() if key not in chunk),
-            *even_sample(others, self.options.known_pairs),
+            *even_sample(list(others.values()), self.options.known_pairs),
         )
 
     def before_update(self, context: UpdateContext) -> None:

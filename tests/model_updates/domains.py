@@ -44,6 +44,7 @@ def evolve(
         learned_domains=frozenset(domains),
         load_image=draw,
         open_known=lambda: known,
+        open_earlier=lambda: known,
     )
     return run_update(
         strategy,

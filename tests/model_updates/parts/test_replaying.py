@@ -1,6 +1,7 @@
 """Experience replay: what is kept, how it comes back, and on what it can be laid."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from model_updates.parts.replaying import with_er
 from model_updates.strategies import STRATEGIES
 from model_updates.strategies.ewc import Ewc
 from model_updates.strategy import Replay, State, Strategy
+from model_updates.trainer import run_update
 from tests.model_updates.tiny import (
     DOMAIN,
     context_for,
@@ -115,6 +117,27 @@ def test_replayed_pairs_are_trained_on() -> None:
         with torch.no_grad():
             losses[name] = float(judge.terms(batch)["contrastive"])
     assert losses["finetune+er"] < losses["finetune"]
+
+
+@pytest.mark.parametrize("name", ["finetune+er", "er", "der", "mof", "tic"])
+def test_what_was_withdrawn_is_not_replayed_and_the_rest_is(name: str) -> None:
+    first = make_strategy(name, epochs=1, **({} if name == "tic" else {"memory_size": 8}))
+    encoder = tiny_encoder()
+    teach(encoder, first, toy_pairs("en"))
+    second = make_strategy(name, epochs=1, **({} if name == "tic" else {"memory_size": 8}))
+    second.carry(first.carried())
+    withdrawn = set(kept_by(second)[::2])
+
+    def still_counted(pairs: Sequence[TrainingPair]) -> list[int]:
+        return [n for n, pair in enumerate(pairs) if pair not in withdrawn]
+
+    context = dataclasses.replace(context_for(encoder, toy_pairs()), still_counted=still_counted)
+    kept = [pair for pair in kept_by(second) if pair not in withdrawn]
+    assert list(second.memory(context)) == kept != []
+    run_update(second, context, lambda context: data_for(second, context))
+    third = kept_by(second)
+    assert set(third) & set(toy_pairs())
+    assert not withdrawn & set(third)
 
 
 def test_what_a_strategy_carries_itself_comes_along() -> None:

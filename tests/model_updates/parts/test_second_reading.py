@@ -80,6 +80,13 @@ def taught() -> tuple[Encoder, TrainingReport]:
     return encoder, teach(encoder, strategy, pairs[:12], validation=pairs[12:])
 
 
+def test_a_table_that_counts_nothing_beside_the_second_tower_says_all_where_that_is_spared() -> None:
+    first, rest, one = rows(5, 0), 0.9 * rows(5, 1), insert()
+    one.length.fill_(0.0)
+    assert not one.beside(first, rest)[0].any()
+    assert torch.equal(one.beside(first, torch.zeros_like(rest))[0], first)
+
+
 def test_a_taught_language_has_one_and_no_other_is_read_otherwise(
     taught: tuple[Encoder, TrainingReport], tmp_path: Path
 ) -> None:

@@ -87,6 +87,18 @@ def test_more_pairs_of_a_domain_go_on_with_its_adapter_and_its_earlier_pairs() -
     assert report.image_forwards == 2 * (len(more) + 4)
 
 
+def test_pairs_of_its_domain_that_nobody_taught_are_not_trained_on() -> None:
+    waiting, learned = new_pairs()[:2], new_pairs()[2:4]
+    context = replace(
+        context_for(tiny_encoder(), new_pairs()[4:]),
+        open_known=lambda: [*known_pairs(), *new_pairs()[:4]],
+        open_earlier=lambda: learned,
+    )
+    memory = make_strategy("domain-adapters").memory(context)
+    assert [pair for pair in memory if pair.domain == NEW] == learned
+    assert not set(waiting) & set(memory)
+
+
 def test_displacement_keeps_new_pictures_from_old_texts() -> None:
     old = tiny_encoder().encode_texts([pair.text for pair in known_pairs()], "en")
     likeness = {

@@ -97,6 +97,15 @@ def test_captions_find_pictures_that_they_did_not_find() -> None:
     assert found(taught(new_pairs())) > found(tiny_encoder())
 
 
+def test_the_router_is_fitted_to_as_many_pictures_however_many_languages_speak_of_them() -> None:
+    said = [replace(pair, language=f"l{n}", domain=f"d{n % 2}") for n in range(2) for pair in known_pairs()]
+    many = [replace(pair, language=f"x{n}") for pair in said for n in range(20)]
+    seen = [replace(pair, image_id=f"{pair.domain}-{pair.image_id}") for pair in many]
+    context = replace(context_for(tiny_encoder(), new_pairs()), open_known=lambda: seen)
+    memory = RidgeHeads().memory(replace(context, open_earlier=tuple))
+    assert len(memory) == len({pair.image_id for pair in memory}) == 2 * len(known_pairs())
+
+
 def test_a_router_tells_the_domains_apart() -> None:
     many = [replace(pair, domain=NEW) for pair in toy_pairs("en")][: FEWEST_PICTURES + 2]
     encoder = tiny_encoder()
