@@ -58,7 +58,11 @@ MOST_KNOWN, AT_ONCE = 4000, 1000
 # words of a caption that is compared with: "a man" is near to every word. Not where most captions are names
 _SHORTEST = 4
 _FEWEST_WORDS = 10
+_PATIENCE = 5.0  # seconds that a query waits for its language to be measured
 _KEPT = 3  # releases that are in memory: the live one, one in its shadow, and one that is compared
+
+
+_Looked = tuple[Gauges | None, object]
 
 
 class Calibration:
@@ -71,25 +75,32 @@ class Calibration:
         self._catalog, self._features = workspace.catalog, workspace.features.as_room_allows()
         self._folder = workspace.home.captions
         # By release and language. Nothing is known of one as long as no pairs have come: with it stands when that was.
-        self._known: OrderedDict[str, dict[str, tuple[Gauges | None, object]]] = OrderedDict()
-        self._turn = threading.RLock()
+        self._known: OrderedDict[str, tuple[dict[str, _Looked], dict[str, threading.Lock]]] = OrderedDict()
+        self._turn = threading.Lock()  # of what is known; each language is measured in its own
 
     def gauge(self, snapshot: Snapshot, language: str) -> Gauges | None:
         """Returns what is known of a language; None where neither it nor English has 20 held-out captions.
 
-        They count where their pictures are in the gallery.
+        They count where their pictures are in the gallery. None as well where another thread is measuring it and takes
+        more than a moment: an answer waits for no captions to be read.
         """
         with self._turn:
-            known = self._known.setdefault(snapshot.release.id, {})
+            known, turns = self._known.setdefault(snapshot.release.id, ({}, defaultdict(threading.Lock)))
             self._known.move_to_end(snapshot.release.id)
             # Whole releases go: what is borrowed has the captions of the language that it is borrowed from.
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
+            found, turn = known.get(language, (None, None))[0], turns[language]
+        if found is not None or not turn.acquire(timeout=_PATIENCE):
+            return found
+        try:
             found, looked = known.get(language, (None, None))
             if found is None and looked != (state := (self._catalog.pairs_mark(), snapshot.pictures)):
                 found = self._kept(snapshot, language)
                 known[language] = found, state
             return found
+        finally:
+            turn.release()
 
     def prepare(self, snapshot: Snapshot) -> None:
         """Measures all languages of a release before anybody waits for them."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import threading
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +20,7 @@ from app.desk.errors import BadQuery
 from app.desk.hits import Relevance, SearchAnswer, SearchRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.query import translation
+from app.query import relevance, translation
 from app.query.caption_scales import TURNS, are_told, common_words, nearest, read_as, scale_of, words_of
 from app.query.finder import Finder
 from app.query.gauges import Gauge, Gauges
@@ -299,6 +301,37 @@ def test_gauges_of_the_newest_releases_alone_stay_in_memory(
 
         assert [one() is not None for one in known] == [False] * 4 + [True] * 6
         assert len(calibration._known) == 3
+
+
+class _Waiting(Calibration):
+    """One that waits before it measures French."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(workspace)
+        self.began, self.may_go_on = threading.Event(), threading.Event()
+
+    def _kept(self, snapshot: Snapshot, language: str) -> Gauges | None:
+        if language == "fr":
+            self.began.set()
+            assert self.may_go_on.wait(60)
+        return super()._kept(snapshot, language)
+
+
+def test_while_one_language_is_measured_queries_in_others_do_not_wait_and_its_own_not_for_long(
+    workspace: Workspace, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relevance, "_PATIENCE", 0.1)
+    calibration = _Waiting(workspace)
+    with ThreadPoolExecutor() as pool:
+        measuring = pool.submit(calibration.gauge, snapshot, "fr")
+        assert calibration.began.wait(60)
+        try:
+            assert calibration.gauge(snapshot, "en") is not None
+            assert calibration.gauge(snapshot, "fr") is None
+            assert not measuring.done()
+        finally:
+            calibration.may_go_on.set()
+        assert measuring.result() is calibration.gauge(snapshot, "fr") is not None
 
 
 def test_captions_that_come_after_their_pictures_are_measured_by(
