@@ -288,12 +288,13 @@ def test_what_passes_waits_while_what_is_live_is_pinned_and_is_promoted_rolled_b
 
 @pytest.mark.parametrize("stood_beside", [False, True])
 def test_what_a_chunk_taught_does_not_go_live_once_it_or_one_beside_it_is_withdrawn(
-    workspace: Workspace, stood_beside: bool
+    workspace: Workspace, tmp_path: Path, stood_beside: bool
 ) -> None:
-    before = going_live.live_release(workspace)[0]
     request = german_request(workspace, promote=True)
-    chunk = workspace.catalog.chunks()[0].id if stood_beside else request.chunk
-    assert (chunk != request.chunk) is stood_beside
+    other = sample_chunk(tmp_path / "other.zip", pictures=3, first=7)
+    beside = adding.add_chunk(workspace, other, IntakeOptions(), by="test").report.chunk_id
+    chunk = beside if stood_beside else request.chunk
+    before = going_live.live_release(workspace)[0]
 
     def withdraw_while_it_is_judged(stage: Stage) -> None:
         if stage.name == "gate" and workspace.catalog.chunk(chunk).standing != "withdrawn":
