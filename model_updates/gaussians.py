@@ -20,6 +20,7 @@ ASTRAY = 0.02  # share of other pictures that may be sent to a route
 FOLDS = 5
 MOST_PICTURES = 2000  # of a domain; more change nothing
 FEWEST_PICTURES = 10  # of a domain, for a Gaussian of its own
+_LEAST_SPREAD = 1e-6  # of the mean square of a feature; blank pages do not differ at all
 _DISTINCT = 1e-9  # share of the largest eigenvalue under which one may be rounding alone
 
 
@@ -106,7 +107,8 @@ def _gaussians(points: list[Points]) -> tuple[Points, Points]:
     strayed = np.concatenate([rows - centre for rows, centre in zip(points, centres, strict=True)]) @ axes
     within = strayed.T @ strayed / len(strayed)
     size = len(within)
-    within = (1 - SHRINKAGE) * within + SHRINKAGE * np.trace(within) / size * np.eye(size)
+    spread = max(float(np.trace(within)) / size, _LEAST_SPREAD * float((everything**2).mean()), 1e-12)
+    within = (1 - SHRINKAGE) * within + SHRINKAGE * spread * np.eye(size)
     whitening = axes @ np.linalg.inv(np.linalg.cholesky(within)).T
     return whitening, centres @ whitening
 
@@ -135,7 +137,8 @@ def _calibrated(points: list[Points], has_route: NDArray[np.bool_]) -> tuple[Poi
         for n, (rows, part) in enumerate(zip(points, parts, strict=True)):
             held_out[n].append(distances_to(rows[part] @ whitening, means))
     distances = [np.concatenate(found) for found in held_out]
-    radii = np.asarray([np.quantile(found[:, n], INSIDE) for n, found in enumerate(distances)])
+    # Pictures that do not differ are no distance away, but for rounding.
+    radii = np.asarray([max(1.0, np.quantile(found[:, n], INSIDE)) for n, found in enumerate(distances)])
     margin = 0.0
     for found in (distances[n] for n in range(len(points)) if not has_route[n]):
         taken = chosen(found, radii, 0.0, has_route) >= 0

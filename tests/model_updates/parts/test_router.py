@@ -87,6 +87,15 @@ def test_one_domain_is_told_from_what_is_unlike_it() -> None:
     assert share(made, cloud(8) + 40 * SHAPE[1].astype(np.float32), BASE) == 1.0
 
 
+@pytest.mark.parametrize("width", [24, 400])  # more than the main axes that are kept
+def test_blank_pages_are_told_from_all_else(width: int) -> None:
+    blank = np.ones((12, width), dtype=np.float32)
+    made = fitted({"page": blank}, {"page"})
+    assert made is not None
+    assert share(made, blank, "page") == 1.0
+    assert share(made, np.asarray(RNG.normal(size=(50, width)), dtype=np.float32), BASE) == 1.0
+
+
 def test_the_nearest_route_is_told_however_far_it_is(router: LdaRouter) -> None:
     far = cloud(8) + 40 * SHAPE[1].astype(np.float32)
     assert set(router.nearest(np.concatenate([far, cloud(-8)]))) == {"sketch", "ink"}
