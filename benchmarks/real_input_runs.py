@@ -256,9 +256,7 @@ def teach(workspace: Workspace, request: UpdateRequest, languages: Sequence[str]
     _, record = going_live.live_release(workspace)
     taught = {SliceKey(p.language, p.domain) for p in workspace.catalog.pairs(chunk=request.chunk)}
     outcome = run_update(workspace, request)
-    case = Taught(
-        request.chunk, taught, {key.language: 1 for key in taught}, tuple(languages), outcome.version
-    )
+    case = Taught(request.chunk, dict.fromkeys(taught, 1), tuple(languages), outcome.version)
     report, _ = judge_taught(workspace, case, workspace.open_encoder(outcome.version), record, Policy())
     if outcome.release is not None and outcome.commit is None:
         going_live.promote(workspace, outcome.release, why="benchmark", by="benchmark", force=True)

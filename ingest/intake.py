@@ -7,7 +7,8 @@ pictures away again. A large folder, and what is fetched, is taken in part by pa
 
 import hashlib
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 OnPart = Callable[[int], None]
 OnPlan = Callable[[int, int], None]
+Turn = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class IntakeOptions:
     pictures: Path | None = None  # the folder of a table's pictures, where it is not the table's own
     fetch: bool = False  # whether pictures that tables name by http(s) addresses are fetched
     networks: Networks = ()  # beyond the public internet, from where they may be fetched
+    # ids of the chunks that the live version learned: their pictures stay in training, withdrawn or not
+    learned: Sequence[str] = ()
 
 
 def ingest_source(
@@ -72,15 +76,16 @@ def ingest_source(
     progress: Progress | None = None,
     on_part: OnPart | None = None,
     on_plan: OnPlan | None = None,
-    learned: Collection[str] = (),
+    turn: Turn = nullcontext,
 ) -> IntakeReport:
     """Takes a folder, archive or table in as one chunk.
 
-    `on_plan` is told, before anything is stored, how many pictures are to be read and how many bytes their files have;
+    Each part is read and recorded within a `turn` of its own, so that a small upload waits for no large one. `on_plan`
+    is told, before anything is stored, how many pictures are to be read and how many bytes their files have;
     `progress` is called with pictures done and pictures in all; `on_part` while more is to come, with how many new
     pictures are recorded. Content that is known already makes a report of "0
     new". Of a folder that was read before, files that are as they were are not opened again, and those that are gone
-    are marked. What the chunks in `learned` were trained on stays in training, even where they were withdrawn.
+    are marked.
 
     Raises:
         BadUpload: the upload is refused as a whole, and nothing is stored.
@@ -106,7 +111,7 @@ def ingest_source(
         on_plan(len(coming), sum(files.values()))
     if options.language is None:
         fill_in(plan)
-    report = _Intake(catalog, blobs, options, container, again, learned).run(plan, progress, on_part)
+    report = _Intake(catalog, blobs, options, container, again).run(plan, progress, on_part, turn)
     logger.info(
         "chunk=%s new_pairs=%d new_images=%d held=%d rejected=%d unchanged=%d gone=%d",
         report.chunk_id,
@@ -188,16 +193,10 @@ class _Intake:
     """Takes a plan in part by part: whoever stops it loses no more than a part, and goes on after the others."""
 
     def __init__(
-        self,
-        catalog: Catalog,
-        blobs: BlobStore,
-        options: IntakeOptions,
-        container: Container,
-        again: Rescan,
-        learned: Collection[str] = (),
+        self, catalog: Catalog, blobs: BlobStore, options: IntakeOptions, container: Container, again: Rescan
     ) -> None:
         self._catalog, self._blobs, self._options = catalog, blobs, options
-        self._trained = catalog.trained_but_withdrawn(learned)
+        self._trained = catalog.trained_but_withdrawn(options.learned)
         self._container, self._again = container, again
         self._tally = Tally(name=shown(options.name or container.name))
         self._forgotten = 0
@@ -205,7 +204,13 @@ class _Intake:
         if not options.pictures_beside:
             self._pictures.left = options.limits.unpacked_bytes
 
-    def run(self, plan: IntakePlan, progress: Progress | None, on_part: OnPart | None = None) -> IntakeReport:
+    def run(
+        self,
+        plan: IntakePlan,
+        progress: Progress | None,
+        on_part: OnPart | None = None,
+        turn: Turn = nullcontext,
+    ) -> IntakeReport:
         """Takes all of it in.
 
         Raises:
@@ -217,7 +222,8 @@ class _Intake:
             rows = {name: plan.rows[name] for name in names}
             part = replace(plan, rows=rows, problems=[] if number else plan.problems)
             try:
-                self._take(plan, part, _from(progress, done, len(plan.rows)))
+                with turn():
+                    self._take(plan, part, _from(progress, done, len(plan.rows)))
             except NoValidPair as error:
                 refused = error
             done += len(names)
@@ -227,7 +233,8 @@ class _Intake:
         if refused is not None and not (tally.chunk_id or known):
             raise refused
         newest = tally.chunk_id or self._catalog.newest_chunk_of(known)
-        self._leave_gone()
+        with turn():
+            self._leave_gone()
         if not tally.chunk_id:
             tally.chunk_id = newest
             return self._report(plan, tally.recorded)

@@ -6,8 +6,11 @@ No torch is needed for it where the live version brings graphs.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from app.desk.errors import ParentMoved
@@ -32,7 +35,8 @@ logger = logging.getLogger(__name__)
 _JOINING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryError)
 _ROUNDED = 1.1  # what a store's pages take more than what they hold
 _BYTES_A_PICTURE = 24_000  # thumbnail, features, vector and rows
-_PATIENCE = 86_400.0  # seconds that an upload waits for others: the first look at a large folder takes hours
+_PATIENCE = 86_400.0  # seconds that an upload waits for others, of which there may be many
+_LET_IN = 0.15  # seconds after a part in which one that waits, and looks ten times a second, takes its turn
 _PROCESS_BYTES = 240 << 20  # of a process that takes pictures in, beside what it reads of the live release
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
@@ -63,26 +67,34 @@ def add_chunk(
         _, embedded = extend_gallery(workspace, why="what its index had lost", by=by, progress=progress)
         made_again = _made_again(index, workspace.catalog.gallery_size(), embedded)
     sooner = _Sooner(workspace, by, progress)
-    with holding.intake(
-        workspace.home, patience=_PATIENCE, waiting=lambda found: progress(_waits_for(found.pid))
-    ):
-        report = ingest_source(
-            source,
-            catalog=workspace.catalog,
-            blobs=workspace.blobs,
-            options=replace(options, networks=tuple(workspace.settings.fetch_networks)),
-            progress=lambda done, total: progress(_read_so_far(done, total)),
-            on_part=sooner,
-            on_plan=lambda pictures, size: require_room(
-                phrase("Taking these pictures in"),
-                workspace.home.root,
-                disk=round(_ROUNDED * size) + _BYTES_A_PICTURE * pictures,
-                memory=_PROCESS_BYTES + workspace.releases.bytes_to_open(live),
-            ),
-            learned=live.manifest.chunks,
-        )
+    report = ingest_source(
+        source,
+        catalog=workspace.catalog,
+        blobs=workspace.blobs,
+        options=replace(
+            options, networks=tuple(workspace.settings.fetch_networks), learned=live.manifest.chunks
+        ),
+        progress=lambda done, total: progress(_read_so_far(done, total)),
+        on_part=sooner,
+        on_plan=lambda pictures, size: require_room(
+            phrase("Taking these pictures in"),
+            workspace.home.root,
+            disk=round(_ROUNDED * size) + _BYTES_A_PICTURE * pictures,
+            memory=_PROCESS_BYTES + workspace.releases.bytes_to_open(live),
+        ),
+        turn=lambda: _turn(workspace, progress),
+    )
     commit, embedded = finish(workspace, report.chunk_id, options, by=by, progress=progress, on_kept=on_kept)
     return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded, made_again)
+
+
+@contextmanager
+def _turn(workspace: Workspace, progress: Tell) -> Iterator[None]:
+    """Takes one part of an upload in while no other is."""
+    patient = partial(holding.intake, workspace.home, patience=_PATIENCE)
+    with patient(waiting=lambda found: progress(_waits_for(found.pid))):
+        yield
+    time.sleep(_LET_IN)
 
 
 def finish(

@@ -10,7 +10,6 @@ import pytest
 from ingest.catalog import Catalog
 from ingest.errors import BadOption, UnknownChunk
 from ingest.findings import Finding, Outcome
-from ingest.intake import IntakeOptions, ingest_source
 from ingest.pair import SliceKey, Split
 from ingest.records import NewChunk, NewImage
 from tests.ingest.conftest import Place, rows_of
@@ -180,13 +179,7 @@ def test_what_was_trained_on_and_withdrawn_does_not_come_back_as_held_out(
     place.catalog.set_standing(first.chunk_id, "withdrawn", by="ann", why="wrong domain")
     right = "image,caption,domain,split\n1.png,one,right,test\n1.png,two,right,\n"
     folder = folder_of(tmp_path / "b", {"1.png": picture(1), "t.csv": right})
-    report = ingest_source(
-        folder,
-        catalog=place.catalog,
-        blobs=place.blobs,
-        options=IntakeOptions(language="en"),
-        learned=[first.chunk_id],
-    )
+    report = place.ingest(folder, learned=[first.chunk_id])
     (pair,) = place.catalog.pairs()
     assert (pair.text, pair.domain, pair.split) == ("two", "right", Split.TRAIN)
     (held,) = rows_of(report, "held")

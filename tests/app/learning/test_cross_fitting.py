@@ -172,7 +172,7 @@ def test_a_chunk_of_too_few_things_trains_no_copy(workspace: Workspace) -> None:
     held = [p for p in workspace.catalog.pairs(language="de", split=Split.TEST) if p.image_id not in kept]
     assert len(held) + 30 >= 40  # the chunk as a whole would do
     assert folds_of(workspace, few)
-    nothing = replace(few, taught=frozenset())
+    nothing = replace(few, taught={})
     assert folds_of(workspace, nothing) == []
 
 

@@ -94,7 +94,7 @@ def test_debt_lowers_the_water_that_a_later_candidate_is_held_against(workspace:
     live = going_live.live_release(workspace)[1]
     candidate = encoder.copy()
     candidate.load_state({name: value.roll(2, 0) for name, value in words.items()})
-    taught = Taught(chunk, [SliceKey("de", "scenes")], {"de": 30}, ("en", "de"))
+    taught = Taught(chunk, {SliceKey("de", "scenes"): 30}, ("en", "de"))
     policy = replace(Policy(), samples=200)
     report, _ = judge_taught(workspace, taught, candidate, live, policy)
     row = next(row for row in report.rows if (row.slice, row.view) == ("en/probes", "own"))
@@ -120,7 +120,7 @@ def test_the_captions_that_lost_and_won_most_are_shown_with_what_stands_first(wo
     candidate = workspace.open_encoder(record.version).copy()
     words = {k: v for k, v in candidate.state().items() if k.endswith("token_embedding.weight")}
     candidate.load_state({name: value.roll(1, 0) for name, value in words.items()})
-    taught = Taught(chunk, [SliceKey("de", "scenes")], {"de": 30}, ("en", "de"))
+    taught = Taught(chunk, {SliceKey("de", "scenes"): 30}, ("en", "de"))
     report, results = judge_taught(workspace, taught, candidate, record, replace(Policy(), samples=200))
     assert report.verdict == "reject"
     assert len(report.lost) == 10

@@ -14,12 +14,13 @@ from app.home import holding
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding
+from ingest import named_pictures
 from ingest.blobs import BlobStore
 from ingest.errors import NoValidPair
 from ingest.intake import IntakeOptions
 from ingest.pair import image_id_of
 from tests.app.small_home import copy_of, new_home
-from tests.ingest.material import picture, zip_of
+from tests.ingest.material import folder_of, picture, zip_of
 
 PICTURES = 30
 
@@ -67,6 +68,35 @@ def test_an_upload_that_keeps_nothing_leaves_the_files_of_one_beside_it(
         assert len(workspace.catalog.images(ids)) == PICTURES
         assert workspace.blobs.contains(ids) == [True] * PICTURES
     assert any("taking pictures into this home" in stage.message for stage in stages)
+
+
+def test_a_small_upload_comes_between_the_parts_of_a_large_folder(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_pictures, "FIRST_PORTION", 2)
+    monkeypatch.setattr(named_pictures, "PORTION", 3)
+    settings = load_settings(home=copy_of(new_home(tmp_path_factory), tmp_path))
+    folder = folder_of(tmp_path / "large", {f"{n}.png": picture(n) for n in range(8)})
+    small = zip_of(tmp_path / "small.zip", {f"{n}.png": picture(n) for n in (20, 21)})
+    sizes: list[int] = []
+
+    def add_small() -> None:
+        with Workspace.open(settings) as workspace:
+            adding.add_chunk(workspace, small, IntakeOptions(language="en"), by="b")
+            sizes.append(workspace.catalog.gallery_size())
+
+    beside = threading.Thread(target=add_small, daemon=True)
+
+    def told(stage: Stage) -> None:
+        if stage.name == "embed" and beside.ident is None:  # the first part is recorded, others are to come
+            beside.start()
+            beside.join(60)
+
+    with Workspace.open(settings) as workspace:
+        report = adding.add_chunk(workspace, folder, IntakeOptions(), by="a", progress=told).report
+        assert sizes == [4]  # the first two of the folder, and its own
+        assert report.new_images == 8
+        assert workspace.catalog.gallery_size() == 10
 
 
 def test_who_does_not_wait_for_long_is_told_who_takes_pictures_in(

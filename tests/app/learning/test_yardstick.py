@@ -360,7 +360,7 @@ def water(workspace: Workspace, record: ReleaseRecord) -> dict[Measured, Past]:
 def test_an_upload_that_trained_nothing_changes_no_verdict(workspace: Workspace, tmp_path: Path) -> None:
     chunk, record = the_chunk(workspace), live(workspace)
     candidate = workspace.open_encoder(changed_version(workspace, 1))
-    taught = Taught(chunk, [GERMAN], {"de": 30}, ("en", "de"))
+    taught = Taught(chunk, {GERMAN: 30}, ("en", "de"))
     policy = workspace.settings.gate
 
     def rows() -> list[object]:
