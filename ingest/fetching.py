@@ -6,7 +6,7 @@ later; a redirect is checked like the first address. Proxies that the environmen
 """
 
 import socket
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
@@ -27,6 +27,7 @@ AT_ONCE = 6
 REDIRECTS = 5
 _SECONDS = 120.0  # for one picture, from looking its name up to its last byte
 _TIMEOUT = {"connect": 10.0, "read": 20.0, "write": 20.0}
+_SILENT = 12  # pictures in a row that a host may not send in time, before it is asked for no more
 _LEAST = 100_000  # bytes that asking is taken to cost, beside those that come
 _HEADERS = (
     (b"User-Agent", b"perennial-search"),
@@ -53,6 +54,7 @@ class Fetcher:
     ) -> None:
         """Sets the bounds: of one picture `limits.image_bytes`, of all together `most_bytes`."""
         self._limits, self._networks, self.left = limits, networks, most_bytes
+        self._silent = Counter[str]()
 
     def read(self, addresses: Iterable[str]) -> Generator[tuple[str, bytes | Skipped]]:
         """Yields each address with its bytes, or why there are none; closing it ends what is under way."""
@@ -69,13 +71,18 @@ class Fetcher:
                 yield address, future.result()
 
     async def _fetched(self, pool: httpcore.AsyncConnectionPool, address: str) -> bytes | Skipped:
-        code = "not_fetched"
+        code, host = "not_fetched", address.partition("//")[2].partition("/")[0]
         try:
+            if self._silent[host] >= _SILENT:
+                raise TimeoutError
             with anyio.fail_after(_SECONDS):
-                return await self._followed(pool, address)
+                data = await self._followed(pool, address)
+            self._silent[host] = 0
+            return data
         except BadRow as error:
             code, why = error.code, error.sentence
         except (httpcore.TimeoutException, TimeoutError):
+            self._silent[host] += 1
             why = phrase("No answer came in time.")
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
             why = phrase("The connection failed ({why}).", why=shown(str(error) or type(error).__name__))
@@ -94,7 +101,7 @@ class Fetcher:
                 said = httpx.Headers(answer.headers)
                 if answer.status not in (301, 302, 303, 307, 308) or not said.get("location"):
                     return await self._body(answer, said.get("content-length", ""))
-                url = _checked(url.join(said["location"]))
+                url = _checked(url, said["location"])
         raise BadRow("not_fetched", phrase("It leads on to other addresses too often."))
 
     async def _body(self, answer: httpcore.Response, stated: str) -> bytes:
@@ -106,8 +113,8 @@ class Fetcher:
         data = bytearray()
         async for block in answer.aiter_stream():
             data += block
+            self.left -= len(block)  # what is then refused was sent all the same
             self._require_small(len(data))
-        self.left -= len(data)
         return bytes(data)
 
     def _require_small(self, size: int) -> None:
@@ -152,13 +159,13 @@ class _Checked(httpcore.AsyncNetworkBackend):
         raise failed
 
 
-def _checked(address: str | httpx.URL) -> httpx.URL:
-    """Returns an address that may be asked, as far as its letters say, or raises `BadRow`."""
+def _checked(address: str | httpx.URL, leads_to: str = "") -> httpx.URL:
+    """Returns an address that may be asked, or where it leads, as far as its letters say, or raises `BadRow`."""
     try:
-        url = httpx.URL(address)
-    except (httpx.InvalidURL, ValueError):
-        url = httpx.URL("")
-    is_named = url.scheme in ("http", "https") and url.host and (url.port or 80) < 65_536
+        url = httpx.URL(address).join(leads_to) if leads_to else httpx.URL(address)
+        is_named = url.scheme in ("http", "https") and bool(url.host) and (url.port or 80) < 65_536
+    except (httpx.InvalidURL, ValueError):  # the latter of letters that no name may have
+        url, is_named = httpx.URL(""), False
     if not is_named or len(str(url)) > 2000:
         raise BadRow("address_refused", phrase("This is no address of http or https, or leads to none."))
     if url.userinfo:

@@ -65,6 +65,8 @@ class IntakeOptions:
     networks: Networks = ()  # beyond the public internet, from where they may be fetched
     # ids of the chunks that the live version learned: their pictures stay in training, withdrawn or not
     learned: Sequence[str] = ()
+    held_by: str = ""  # who brings it and may not let it teach: it is held from the first; empty where it may
+    held_why: str = ""
 
 
 def ingest_source(
@@ -280,6 +282,8 @@ class _Intake:
             aside=harvest.aside,
             sources=self._sources(plan, harvest),
             goes_on=not is_first and not tally.recorded.known_chunk,
+            held_by=self._options.held_by,
+            held_why=self._options.held_why,
         )
         if tally.recorded.known_chunk and not is_first and self._catalog.brings_new(chunk):
             # The known chunk was judged without this; what is new is a chunk of its own, with all that follows.

@@ -169,6 +169,8 @@ def _record_chunk(
         set_standing(connection, chunk.id, "new", by="intake", why="taken in again")
     else:
         settle_withdrawn(connection, chunk.id)
+    if chunk.held_by and (present is None or returned):
+        set_standing(connection, chunk.id, "held", by=chunk.held_by, why=chunk.held_why)
     _show(connection, chunk)
     put_aside(connection, seq, chunk.aside)
     record_sources(connection, chunk.sources)

@@ -184,6 +184,8 @@ class NewChunk:
     aside: Sequence[NewAside] = ()
     sources: Sequence[PictureSource] = ()
     goes_on: bool = False  # it is a further part of the chunk of its id, which was recorded just before
+    held_by: str = ""  # who brought it and may not let it teach; empty where it may
+    held_why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

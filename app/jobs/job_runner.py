@@ -235,18 +235,14 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     source = workspace.home.staging / job.id / job.arguments["source"]
     chunk = job.progress.get("details", {}).get("chunk")
 
-    def hold(kept: str) -> None:
-        if job.arguments.get("held") and workspace.catalog.chunk(kept).standing == "new":
-            why = job.arguments.get("held_why") or (
-                f"{by} may not let a chunk teach; an admin looks at it and accepts it."
-            )
-            workspace.catalog.set_standing(kept, "held", by=by, why=why)
-
     options = IntakeOptions(**job.arguments["options"], limits=Limits())
+    if job.arguments.get("held"):
+        why = f"{by} may not let a chunk teach; an admin looks at it and accepts it."
+        options = replace(options, held_by=by, held_why=job.arguments.get("held_why") or why)
     if chunk is None:
         sharing.bring(workspace.home, source, kept)
         try:
-            outcome = adding.add_chunk(workspace, source, options, by=by, progress=report, on_kept=hold)
+            outcome = adding.add_chunk(workspace, source, options, by=by, progress=report)
         except BadUpload:
             sharing.drop(workspace.home, source, kept)  # no second try can use it
             raise
@@ -255,7 +251,7 @@ def _ingest(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
     else:
         # An earlier worker of this job died after the chunk was kept.
         said, made_again = workspace.catalog.chunk(chunk).report, ""
-        commit, embedded = adding.finish(workspace, chunk, options, by=by, progress=report, on_kept=hold)
+        commit, embedded = adding.finish(workspace, chunk, options, by=by, progress=report)
     result = {
         "report": _in_short(said),
         "commit": commit.number if commit else None,

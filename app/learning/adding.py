@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -48,7 +48,6 @@ def add_chunk(
     *,
     by: str,
     progress: Tell = say_nothing,
-    on_kept: Callable[[str], None] = lambda chunk: None,
 ) -> AddOutcome:
     """Takes a chunk in, makes its pictures searchable under the live encoder, and judges its pairs.
 
@@ -84,7 +83,7 @@ def add_chunk(
         ),
         turn=lambda: _turn(workspace, progress),
     )
-    commit, embedded = finish(workspace, report.chunk_id, options, by=by, progress=progress, on_kept=on_kept)
+    commit, embedded = finish(workspace, report.chunk_id, options, by=by, progress=progress)
     return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded, made_again)
 
 
@@ -104,7 +103,6 @@ def finish(
     *,
     by: str,
     progress: Tell,
-    on_kept: Callable[[str], None],
 ) -> tuple[CommitRecord | None, int]:
     """Does what is left to do of a chunk that is kept, and of parts of the same folder that were left undone.
 
@@ -121,7 +119,6 @@ def finish(
     commit, embedded = extend_gallery(workspace, why=why, by=by, progress=tell)
     for one in unjudged:
         judge_chunk(workspace, one, tell, opened[one])
-    on_kept(chunk)
     try:
         _join_segments(workspace, by, progress)
     except _JOINING_MAY_FAIL as error:  # what was asked for is done

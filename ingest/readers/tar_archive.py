@@ -15,7 +15,33 @@ from ingest.limits import Limits
 from ingest.readers.archive import MEGABYTE, SPECIAL, Archive, Member, bomb, damaged, too_much
 from ingest.readers.container import Format
 
-_TAR_DAMAGE = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, struct.error, ValueError)
+_TAR_DAMAGE = (
+    tarfile.TarError,
+    EOFError,
+    zlib.error,
+    gzip.BadGzipFile,
+    struct.error,
+    ValueError,
+    RecursionError,  # headers of headers of headers
+)
+_LONGEST_HEADER = 64 * 1024  # bytes of a name, or of what else a header says; tarfile reads it whole
+_EMPTY_READS = 3  # in a row; an end that is not padded to whole blocks costs one or two
+
+
+class _Header(tarfile.TarInfo):
+    """A header whose own text is short: the longest that a tar may have fill the memory."""
+
+    def _proc_member(self, tarfile_: tarfile.TarFile) -> tarfile.TarInfo:
+        says_more = self.type in (
+            tarfile.GNUTYPE_LONGNAME,
+            tarfile.GNUTYPE_LONGLINK,
+            tarfile.XHDTYPE,
+            tarfile.XGLTYPE,
+            tarfile.SOLARIS_XHDTYPE,
+        )
+        if says_more and self.size > _LONGEST_HEADER:
+            raise tarfile.ReadError(f"a header of {self.size} bytes")
+        return cast(tarfile.TarInfo, super()._proc_member(tarfile_))  # type: ignore[misc]
 
 
 class _Counted(io.RawIOBase):
@@ -27,6 +53,7 @@ class _Counted(io.RawIOBase):
         self._limits = limits
         self.total = 0
         self.tail = b""
+        self._empty = 0
 
     def readable(self) -> bool:
         return True
@@ -35,6 +62,10 @@ class _Counted(io.RawIOBase):
         data = self._plain.read(size)
         self.total += len(data)
         self.tail = (self.tail + data)[-512:]
+        self._empty = 0 if data else self._empty + 1
+        if self._empty >= _EMPTY_READS:
+            # A header may claim any size, and tarfile would go on reading as far as that.
+            raise EOFError
         if self._packed is not None:
             packed = self._packed.tell()
             if self.total > 8 * MEGABYTE and self.total > self._limits.ratio * max(1, packed):
@@ -56,7 +87,7 @@ class TarArchive(Archive):
             counted = _Counted(plain, packed if is_gzip else None, self._limits)
             try:
                 archive = tarfile.open(  # noqa: SIM115 - entered below, once opening has succeeded
-                    fileobj=counted, mode="r|", errors="replace"
+                    fileobj=counted, mode="r|", errors="replace", tarinfo=_Header
                 )
             except _TAR_DAMAGE:
                 raise damaged("tar") from None

@@ -15,6 +15,7 @@ from ingest.readers.archive import MEGABYTE, SPECIAL, Archive, Member, bomb, dam
 from ingest.readers.container import Format
 
 _DIRECTORY_ENTRY_BYTES = 512  # more than a central directory entry with a sensible name needs
+_ZIP64_BYTES = 76  # of the record and of what locates it, before the end record
 
 
 class ZipArchive(Archive):
@@ -63,14 +64,14 @@ def _check_directory(path: Path, limits: Limits) -> None:
     """Refuses a directory too large to list: 200,000 empty entries alone would take 500 MB of memory."""
     with path.open("rb") as file:
         file.seek(0, io.SEEK_END)
-        file.seek(max(0, file.tell() - 65_557))
+        file.seek(max(0, file.tell() - 65_557 - _ZIP64_BYTES))
         tail = file.read()
     position = tail.rfind(b"PK\x05\x06")
     if position < 0 or len(tail) < position + 22:
         raise damaged("zip")
     entries, directory_bytes = struct.unpack_from("<HI", tail, position + 10)
-    far = tail.rfind(b"PK\x06\x06")  # zip64
-    if far >= 0 and len(tail) >= far + 48:
+    far = position - _ZIP64_BYTES  # where zipfile looks for the record of zip64, and nowhere else
+    if far >= 0 and tail.startswith(b"PK\x06\x07", position - 20) and tail.startswith(b"PK\x06\x06", far):
         entries, directory_bytes = struct.unpack_from("<QQ", tail, far + 32)
     if entries > 2 * limits.items or directory_bytes > 2 * limits.items * _DIRECTORY_ENTRY_BYTES:
         raise too_many_items(entries, limits)

@@ -141,8 +141,24 @@ def test_a_redirect_is_checked_like_the_first_address(web: Web, elsewhere: str) 
     assert "public internet are asked" in said or "connection failed" in said
     assert web.paths == [f"/to?http://{elsewhere}{port}/0.png"]
     assert _fetched(f"{web.url}/to?/0.png") == [picture(0)]
-    for strange in ("file:///etc/passwd", "ftp://127.0.0.1/a.png", "http://a:b@127.0.0.1/"):
+    for strange in (
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/a.png",
+        "http://a:b@127.0.0.1/",
+        "http://[::1",
+        "http://host:abc/",
+        "http://xn--0/",
+    ):
         assert "address" in _refusal(f"{web.url}/to?{strange}")
+
+
+def test_what_is_refused_after_it_came_costs_as_much_as_what_is_kept(web: Web) -> None:
+    limits = Limits(image_bytes=100_000)
+    found = list(Fetcher(limits, OPENED, 1_000_000).read([f"{web.url}/endless"] * 12))
+    refused = [data.code for _, data in found if isinstance(data, Skipped)]
+    assert refused[0] == "image_too_large"
+    assert refused[-1] == "upload_too_large"
+    assert len(web.asked) < 12
 
 
 def test_a_name_is_looked_up_once_and_the_address_that_was_checked_is_asked(
@@ -206,6 +222,7 @@ def test_what_is_no_picture_says_why(web: Web, address: str, words: str) -> None
         ("http://127.0.0.1:0/", "connection failed"),
         ("http://127.0.0.1:99999/", "no address"),
         ("http://[::1/", "no address"),
+        ("http://xn--0/a.png", "no address"),
         ("http://no-such-name.invalid/", "connection failed"),
         (f"http://{'a' * 300}.test/", "connection failed"),
         ("http://127.0.0.1:1/", "connection failed"),
@@ -223,6 +240,15 @@ def test_an_answer_that_drips_is_given_up(web: Web, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fetching, "_SECONDS", 0.3)
     assert "No answer came in time" in _refusal(f"{web.url}/drip")
     assert "No answer came in time" in _refusal(f"{web.url}/slow?5")
+
+
+def test_a_host_that_never_answers_in_time_is_not_asked_for_ever(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching, "_SECONDS", 0.2)
+    found = _fetched(*[f"{web.url}/slow?3"] * 40, f"{web.url}/0.png")
+    assert [str(said) for said in found if "in time" not in str(said)] == []
+    assert len(web.asked) <= fetching._SILENT + AT_ONCE
 
 
 def test_proxies_of_the_environment_are_not_asked(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

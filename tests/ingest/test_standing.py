@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ingest import named_pictures
 from ingest.catalog import Catalog
 from ingest.errors import BadOption, UnknownChunk
 from ingest.findings import Finding, Outcome
@@ -184,6 +185,30 @@ def test_what_was_trained_on_and_withdrawn_does_not_come_back_as_held_out(
     assert (pair.text, pair.domain, pair.split) == ("two", "right", Split.TRAIN)
     (held,) = rows_of(report, "held")
     assert "this picture is in train for good" in held.sentence
+
+
+def test_what_somebody_brings_who_may_not_let_it_teach_is_held_from_its_first_part(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_pictures, "FIRST_PORTION", 2)
+    members = {f"{n}.png": picture(n) for n in range(5)} | {f"{n}.txt": f"boat {n}" for n in range(5)}
+    folder = folder_of(tmp_path / "a", members)
+
+    def stop(done: int, _total: int | None) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    by = {"held_by": "bob", "held_why": "an admin looks at it"}
+    with pytest.raises(KeyboardInterrupt):
+        place.ingest(folder, progress=stop, **by)
+    (begun,) = place.catalog.chunks()
+    assert (begun.standing, begun.standing_by, begun.standing_why) == ("held", *by.values())
+    place.catalog.set_standing(begun.id, "accepted", by="ann", why="I looked")
+    rest = place.ingest(folder, **by)
+    assert [one.standing for one in place.catalog.chunks()] == ["accepted", "held"]
+    place.catalog.set_standing(rest.chunk_id, "withdrawn", by="ann", why="wrong")
+    assert place.ingest(folder, **by).chunk_id == rest.chunk_id
+    assert place.catalog.chunk(rest.chunk_id).standing == "held"
 
 
 def test_what_no_check_and_nobody_said_anything_of_is_unjudged(catalog: Catalog) -> None:

@@ -5,6 +5,12 @@ Numbers are those of the project's catalogue of bad inputs; Parquet and model fi
 
 from __future__ import annotations
 
+import gzip
+import io
+import resource
+import tarfile
+import time
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,6 +23,8 @@ from PIL import Image
 from ingest import storage
 from ingest.errors import BadUpload
 from ingest.intake import ingest_source
+from ingest.limits import Limits
+from ingest.readers import zip_archive
 from tests.ingest.conftest import Place
 from tests.ingest.material import encoded, folder_of, picture, tar_of, zip_of
 from tests.ingest.readers.bad_files import (
@@ -101,3 +109,59 @@ def test_a_damaged_upload_gives_a_report_or_a_reason_and_nothing_else(
     except BadUpload:
         return
     assert report.chunk_id
+
+
+def _header(name: str, kind: bytes, size: int) -> bytes:
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.size = kind, size
+    return entry.tobuf(tarfile.GNU_FORMAT)
+
+
+def _file(name: str, data: bytes) -> bytes:
+    return _header(name, tarfile.REGTYPE, len(data)) + data + bytes(-len(data) % 512)
+
+
+@pytest.mark.parametrize("kind", [b"Z", tarfile.REGTYPE])
+def test_a_header_of_an_exabyte_ends_a_tar_at_once(place: Place, tmp_path: Path, kind: bytes) -> None:
+    source = tmp_path / "a.tar"
+    source.write_bytes(_file("1.png", picture(1)) + _header("2.png", kind, 1 << 40))
+    began = time.process_time()
+    report = place.ingest(source, limits=Limits(unpacked_bytes=1 << 47))
+    assert time.process_time() - began < 5  # the pauses that it names would take minutes to read
+    assert report.new_images == 1
+    assert any("ended early" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
+def test_a_name_that_would_fill_the_memory_ends_a_tar(place: Place, tmp_path: Path, kind: bytes) -> None:
+    size, source = 100 << 20, tmp_path / "a.tgz"
+    with gzip.open(source, "wb") as packed:
+        packed.write(_file("1.png", picture(1)) + _header("././@LongLink", kind, size))
+        noise = Image.effect_noise((512, 512), 90).tobytes()
+        for _ in range(size // len(noise)):
+            packed.write(noise)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    report = place.ingest(source)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50 << 10  # kB
+    assert report.new_images == 1
+
+
+def test_headers_of_headers_without_end_are_the_end_of_a_tar(place: Place, tmp_path: Path) -> None:
+    again = _header("././@LongLink", tarfile.GNUTYPE_LONGNAME, 5) + b"name\0" + bytes(507)
+    source = tmp_path / "a.tar"
+    source.write_bytes(_file("1.png", picture(1)) + 3_000 * again + _file("2.png", picture(2)))
+    assert place.ingest(source).new_images == 1
+
+
+def test_a_zip_whose_comment_looks_like_a_small_directory_is_counted_by_its_own(
+    place: Place, tmp_path: Path
+) -> None:
+    source, held = tmp_path / "a.zip", io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        for n in range(2 * SMALL.items + 10):
+            archive.writestr(f"{n}.txt", "")
+        archive.comment = b"PK\x06\x06" + bytes(28) + (1).to_bytes(8, "little") * 2 + bytes(20)
+    source.write_bytes(held.getvalue())
+    with pytest.raises(BadUpload) as caught:
+        zip_archive._check_directory(source, SMALL)
+    assert caught.value.code == "too_many_items"
