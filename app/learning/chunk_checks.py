@@ -7,7 +7,8 @@ its pictures are searchable all the same.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -220,6 +221,9 @@ class _Gathered:
     release: ReleaseRecord
     encoder: SearchEncoder
     chunk: str
+    _said: dict[str, dict[str, str]] = field(
+        default_factory=dict
+    )  # captions that may be believed, by language
 
     def slices(self) -> dict[SliceKey, list[Pair]]:
         found: dict[SliceKey, list[Pair]] = {}
@@ -236,21 +240,29 @@ class _Gathered:
 
     def _beside(self, key: SliceKey, ids: Sequence[str], own_english: dict[str, str]) -> list[str]:
         """Returns for each picture a caption of the same thing that may be believed: in its language, else English."""
-        chunks = believed_chunks(self.workspace, self.release) - {self.chunk}
         groups = self.workspace.catalog.groups(set(ids))
         found = dict(own_english) if key.language != BASE_LANGUAGE else {}
         found = {groups[image_id]: text for image_id, text in found.items() if image_id in groups}
         for language in dict.fromkeys((BASE_LANGUAGE, key.language)):
-            trusted = self.workspace.catalog.pairs(language=language, chunks=chunks)
-            theirs = self.workspace.catalog.groups({pair.image_id for pair in trusted})
-            found.update({theirs[pair.image_id]: pair.text for pair in reversed(trusted)})
+            found.update(self._trusted(language))
         return [found.get(groups[image_id], "") for image_id in ids]
+
+    @cached_property
+    def _believed(self) -> frozenset[str]:
+        return believed_chunks(self.workspace, self.release) - {self.chunk}
+
+    def _trusted(self, language: str) -> dict[str, str]:
+        """Returns a caption of each thing that may be believed, by group; all slices ask for English."""
+        if language not in self._said:
+            trusted = self.workspace.catalog.pairs(language=language, chunks=self._believed)
+            theirs = self.workspace.catalog.groups({pair.image_id for pair in trusted})
+            self._said[language] = {theirs[pair.image_id]: pair.text for pair in reversed(trusted)}
+        return self._said[language]
 
     def _reference(self, key: SliceKey) -> UploadedPairs | None:
         """Returns pairs of the domain that may be believed in the same language, or in any when that is new."""
-        chunks = believed_chunks(self.workspace, self.release) - {self.chunk}
         learned = key.language in self.release.manifest.languages
-        pairs = self.workspace.catalog.pairs(domain=key.domain, chunks=chunks)
+        pairs = self.workspace.catalog.pairs(domain=key.domain, chunks=self._believed)
         spoken = [pair for pair in pairs if pair.language == key.language]
         if len(spoken) < FEWEST and learned:
             return None
