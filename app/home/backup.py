@@ -26,6 +26,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -66,6 +67,12 @@ PACKS = ("blobs", "features")
 """The stores whose records a backup has in packs: pictures, and what encoders saw in them."""
 WITH_UPLOAD = ("ingest", "import")
 """The kinds of jobs that wait with a file of their own."""
+_ID = "[A-Za-z0-9][A-Za-z0-9._+-]{0,120}"
+NAMES = re.compile(
+    rf"FORMAT|catalog\.sqlite|perennial\.toml|({'|'.join(PACKS)})-[0-9]{{5}}\.pack|commits/[0-9]{{8}}\.json"
+    rf"|pruned/{_ID}\.json|(versions|generations|releases|graphs)/{_ID}/{_ID}|staging/j[0-9]{{1,18}}/{_ID}"
+)
+"""What the files of a backup are called; one that names anything else is not restored."""
 _PREFIX = "perennial-"
 _PART = ".part-"
 _NAMED_BY_CONTENT = ("versions/", "generations/", "releases/")
@@ -109,6 +116,7 @@ class BackupWritten:
     new_bytes: int  # of those that no earlier backup in the same place has
     damaged: int  # records of pictures and features that could not be read, and are not in it
     sha256: str  # of its manifest, which vouches for every file
+    left_out: tuple[str, ...]  # files of the home whose names no backup has
 
 
 def write_backup(home: Home, to: Path, tell: Tell) -> BackupWritten:
@@ -173,6 +181,7 @@ class _Writing:
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     new_bytes: int = 0
     damaged: int = 0
+    left_out: list[str] = field(default_factory=list)
     _twins: dict[tuple[int, int], str] = field(default_factory=dict)
     _said: dict[tuple[str, str], dict[str, str | None]] = field(
         default_factory=dict
@@ -197,8 +206,12 @@ class _Writing:
         self.tell(Stage("releases", "copying releases"))
         for path in sorted(path for path in self.pinned.rglob("*") if path.is_file()):
             name = path.relative_to(self.pinned).as_posix()
-            if not name.startswith("staging/") or name.split("/")[1] in unfinished:
+            if name.startswith("staging/") and name.split("/")[1] not in unfinished:
+                continue
+            if NAMES.fullmatch(name):
                 self._add(path, name)
+            else:
+                self.left_out.append(name)
         self._add(self.home.format_file, "FORMAT")
         settings = settings_file(self.home.root)
         if settings is not None:
@@ -250,6 +263,7 @@ class _Writing:
             self.new_bytes,
             self.damaged,
             backup.sha256,
+            tuple(self.left_out),
         )
 
     def _pin(self) -> None:
