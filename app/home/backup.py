@@ -12,7 +12,8 @@ one is whole. Nobody is kept waiting, and still everything in it belongs togethe
 
 What an earlier backup in the same place has is not written again: files whose names come from their content get a
 second name, and of pictures and features a pack holds those that no earlier one has. A pack of which something was
-removed since is not taken over: what was removed for good is in no later backup. Nor is a file that was damaged then.
+removed since is not taken over: what was removed for good is in no later backup. Nor is a file that was damaged then,
+or was cut short or lost since.
 
 A damaged release is written as it is. What is live in a backup is the newest release whose every byte is as published.
 
@@ -408,13 +409,17 @@ class _Writing:
         return str(known["sha256"]) == self._said[shelf, folder].get(file)
 
     def _take_over(self, name: str, size: int | None = None) -> bool:
-        """Gives a file of the backup before a second name; says whether there is one of this size."""
+        """Gives a file of the backup before a second name; says whether there is one, whole, of this size."""
         known = self.before.files.get(name) if self.before else None
         if self.before is None or known is None or size not in (None, known["bytes"]):
             return False
-        target = self.part / name
+        earlier, target = self.before.folder / name, self.part / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not _is_linked(self.before.folder / name, target):
+        try:
+            # Something may have happened to it since; of its bytes restoring knows, which reads them all.
+            if earlier.stat().st_size != known["bytes"] or not _is_linked(earlier, target):
+                return False
+        except FileNotFoundError:
             return False
         self.files[name] = known
         return True
