@@ -18,6 +18,7 @@ from app.commands.cli import app
 from app.desk.errors import HomeDamaged, UsageProblem
 from app.home import lock
 from app.home.catalog_copy import damage_of, keep_copy, restore_catalog
+from app.home.durable import FileSystem
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
@@ -214,6 +215,33 @@ def test_what_was_removed_or_taken_out_since_stays_so(settings: Settings, tmp_pa
         workspace.catalog.withheld.put_back(new[:1])
         adding.add_chunk(workspace, later, IntakeOptions(), by="test")
         assert set(new) <= set(workspace.catalog.gallery_ids()), "put back, it is taken in like any other"
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_killed_around_the_moment_it_takes_its_place_it_shows_nothing_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    home, rename = Home(settings.home), FileSystem.rename
+    with Workspace.open(settings) as workspace:
+        assert keep_copy(home)
+        out = workspace.catalog.gallery_ids()[0]
+        workspace.catalog.withheld.take_out([out], by="test", why="private")
+        workspace.catalog._engine.dispose()
+    _rot_of_an_index(home.catalog)
+
+    def die(files: FileSystem, source: Path, target: Path) -> None:
+        if target != home.catalog or after:
+            rename(files, source, target)
+        if target == home.catalog:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileSystem, "rename", die)
+        with pytest.raises(KeyboardInterrupt):
+            restore_catalog(home, by="test")
+    assert bool(restore_catalog(home, by="test")) is not after
+    with Workspace.open(settings) as workspace:
+        assert out in workspace.catalog.withheld.ids()
 
 
 def test_nobody_who_has_the_home_open_loses_its_catalog(settings: Settings) -> None:
