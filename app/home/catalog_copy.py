@@ -42,7 +42,8 @@ _NAMED = 5
 def keep_copy(home: Home, *, at_once: bool = False) -> bool:
     """Copies the catalog where that is due, or at once after something was removed for good; says whether it did.
 
-    A failure is logged: the work that was done counts.
+    A failure is logged: the work that was done counts. Where there is no room for a copy without what was removed, the
+    one that has it goes all the same.
     """
     if not _is_due(home, at_once=at_once):
         return False
@@ -50,6 +51,11 @@ def keep_copy(home: Home, *, at_once: bool = False) -> bool:
     try:
         with copying(home):
             if home.catalog_place != home.catalog:  # it was carried away meanwhile
+                return False
+            if not _has_room(home):
+                if at_once and home.catalog_copy.exists() and not damage_of(home.catalog):
+                    drop_copy(home)
+                    logger.warning("the catalog's copy had what was removed; there is no room for a new one")
                 return False
             try:
                 _copy(home, fresh, started)
@@ -113,14 +119,19 @@ def _is_due(home: Home, *, at_once: bool) -> bool:
     if home.catalog_place != home.catalog:  # its database is copied by those who run it
         return False
     own = [path for path in _files(home.catalog)[:2] if path.exists()]
-    size = sum(path.stat().st_size for path in own)
-    if not own or free_bytes(home.root) < 2 * size + _LEAST_FREE:
+    if not own:
         return False
     if at_once or not home.catalog_copy.exists():
         return True
+    size = sum(path.stat().st_size for path in own)
     copied = home.catalog_copy.stat().st_mtime
     is_changed = max(path.stat().st_mtime for path in own) > copied
     return is_changed and time.time() - copied >= size / BYTES_PER_SECOND / SHARE
+
+
+def _has_room(home: Home) -> bool:
+    size = sum(path.stat().st_size for path in _files(home.catalog)[:2] if path.exists())
+    return free_bytes(home.root) >= 2 * size + _LEAST_FREE
 
 
 def damage_in(home: Home) -> str:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from app.commands.cli import app
 from app.desk.errors import HomeDamaged, UsageProblem
-from app.home import lock
+from app.home import catalog_copy, lock
 from app.home.catalog_copy import damage_of, keep_copy, restore_catalog
 from app.home.durable import FileSystem
 from app.home.folder import Home
@@ -78,13 +78,28 @@ def test_a_copy_is_made_after_work_and_only_now_and_then(settings: Settings, tmp
         assert len(workspace.catalog.chunks()) == chunks
 
 
-def test_a_damaged_catalog_leaves_its_copy_alone(settings: Settings) -> None:
+def test_without_room_a_copy_stays_unless_it_has_what_was_removed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(settings.home)
+    assert keep_copy(home)
+    monkeypatch.setattr(catalog_copy, "free_bytes", lambda place: 0)
+    os.utime(home.catalog_copy, (0, 0))
+    assert keep_copy(home) is False
+    assert home.catalog_copy.exists()
+    assert keep_copy(home, at_once=True) is False
+    assert not home.catalog_copy.exists()
+
+
+def test_a_damaged_catalog_leaves_its_copy_alone(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(settings.home)
     assert keep_copy(home)
     before = home.catalog_copy.read_bytes()
     os.utime(home.catalog_copy, (0, 0))
     rot(home.catalog)
     assert keep_copy(home) is False
+    monkeypatch.setattr(catalog_copy, "free_bytes", lambda place: 0)
+    assert keep_copy(home, at_once=True) is False
     assert home.catalog_copy.read_bytes() == before
     assert sorted(path.name for path in home.root.glob("*.new")) == []
 
