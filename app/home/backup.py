@@ -12,8 +12,8 @@ one is whole. Nobody is kept waiting, and still everything in it belongs togethe
 
 What an earlier backup in the same place has is not written again: files whose names come from their content get a
 second name, and of pictures and features a pack holds those that no earlier one has. A pack of which something was
-removed since is not taken over: what was removed for good is in no later backup. Nor is a file that was damaged then,
-or was cut short or lost since.
+removed since is not taken over: no later backup has a picture that was removed for good. It has the vectors and
+features that the home keeps of it. Nor is a file taken over that was damaged then, or was cut short or lost since.
 
 A damaged release is written as it is. What is live in a backup is the newest release whose every byte is as published.
 
