@@ -204,6 +204,7 @@ def backup(
     with staged(is_json=is_json) as tell:
         done = write_backup(Home.open(settings.home), to, tell)
     lost = [f"{done.damaged} records of its stores are damaged and not in it; see `perennial doctor`."]
+    strange = [f"Not in it, because no backup has such names: {', '.join(done.left_out)}."]
     show(
         is_json,
         done,
@@ -211,6 +212,7 @@ def backup(
         f"{size(done.new_bytes)} are new.",
         *([_passed_over(done.passed_over)] if done.passed_over else []),
         *(lost if done.damaged else []),
+        *(strange if done.left_out else []),
         *([f"The password file is not in it: {settings.password_file}"] if settings.password_file else []),
         f"There: `perennial restore {done.path.name} --sha256 {done.sha256} --home NEW`",
     )

@@ -12,7 +12,8 @@ one is whole. Nobody is kept waiting, and still everything in it belongs togethe
 
 What an earlier backup in the same place has is not written again: files whose names come from their content get a
 second name, and of pictures and features a pack holds those that no earlier one has. A pack of which something was
-removed since is not taken over: what was removed for good is in no later backup. Nor is a file that was damaged then.
+removed since is not taken over: no later backup has a picture that was removed for good. It has the vectors and
+features that the home keeps of it. Nor is a file taken over that was damaged then, or was cut short or lost since.
 
 A damaged release is written as it is. What is live in a backup is the newest release whose every byte is as published.
 
@@ -26,6 +27,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -66,6 +68,12 @@ PACKS = ("blobs", "features")
 """The stores whose records a backup has in packs: pictures, and what encoders saw in them."""
 WITH_UPLOAD = ("ingest", "import")
 """The kinds of jobs that wait with a file of their own."""
+_ID = "[A-Za-z0-9][A-Za-z0-9._+-]{0,120}"
+NAMES = re.compile(
+    rf"FORMAT|catalog\.sqlite|perennial\.toml|({'|'.join(PACKS)})-[0-9]{{5}}\.pack|commits/[0-9]{{8}}\.json"
+    rf"|pruned/{_ID}\.json|(versions|generations|releases|graphs)/{_ID}/{_ID}|staging/j[0-9]{{1,18}}/{_ID}"
+)
+"""What the files of a backup are called; one that names anything else is not restored."""
 _PREFIX = "perennial-"
 _PART = ".part-"
 _NAMED_BY_CONTENT = ("versions/", "generations/", "releases/")
@@ -109,6 +117,7 @@ class BackupWritten:
     new_bytes: int  # of those that no earlier backup in the same place has
     damaged: int  # records of pictures and features that could not be read, and are not in it
     sha256: str  # of its manifest, which vouches for every file
+    left_out: tuple[str, ...]  # files of the home whose names no backup has
 
 
 def write_backup(home: Home, to: Path, tell: Tell) -> BackupWritten:
@@ -173,6 +182,7 @@ class _Writing:
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
     new_bytes: int = 0
     damaged: int = 0
+    left_out: list[str] = field(default_factory=list)
     _twins: dict[tuple[int, int], str] = field(default_factory=dict)
     _said: dict[tuple[str, str], dict[str, str | None]] = field(
         default_factory=dict
@@ -197,8 +207,12 @@ class _Writing:
         self.tell(Stage("releases", "copying releases"))
         for path in sorted(path for path in self.pinned.rglob("*") if path.is_file()):
             name = path.relative_to(self.pinned).as_posix()
-            if not name.startswith("staging/") or name.split("/")[1] in unfinished:
+            if name.startswith("staging/") and name.split("/")[1] not in unfinished:
+                continue
+            if NAMES.fullmatch(name):
                 self._add(path, name)
+            else:
+                self.left_out.append(name)
         self._add(self.home.format_file, "FORMAT")
         settings = settings_file(self.home.root)
         if settings is not None:
@@ -250,6 +264,7 @@ class _Writing:
             self.new_bytes,
             self.damaged,
             backup.sha256,
+            tuple(self.left_out),
         )
 
     def _pin(self) -> None:
@@ -394,13 +409,17 @@ class _Writing:
         return str(known["sha256"]) == self._said[shelf, folder].get(file)
 
     def _take_over(self, name: str, size: int | None = None) -> bool:
-        """Gives a file of the backup before a second name; says whether there is one of this size."""
+        """Gives a file of the backup before a second name; says whether there is one, whole, of this size."""
         known = self.before.files.get(name) if self.before else None
         if self.before is None or known is None or size not in (None, known["bytes"]):
             return False
-        target = self.part / name
+        earlier, target = self.before.folder / name, self.part / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not _is_linked(self.before.folder / name, target):
+        try:
+            # Something may have happened to it since; of its bytes restoring knows, which reads them all.
+            if earlier.stat().st_size != known["bytes"] or not _is_linked(earlier, target):
+                return False
+        except FileNotFoundError:
             return False
         self.files[name] = known
         return True

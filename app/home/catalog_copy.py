@@ -42,7 +42,8 @@ _NAMED = 5
 def keep_copy(home: Home, *, at_once: bool = False) -> bool:
     """Copies the catalog where that is due, or at once after something was removed for good; says whether it did.
 
-    A failure is logged: the work that was done counts.
+    A failure is logged: the work that was done counts. Where there is no room for a copy without what was removed, the
+    one that has it goes all the same.
     """
     if not _is_due(home, at_once=at_once):
         return False
@@ -50,6 +51,11 @@ def keep_copy(home: Home, *, at_once: bool = False) -> bool:
     try:
         with copying(home):
             if home.catalog_place != home.catalog:  # it was carried away meanwhile
+                return False
+            if not _has_room(home):
+                if at_once and home.catalog_copy.exists() and not damage_of(home.catalog):
+                    drop_copy(home)
+                    logger.warning("the catalog's copy had what was removed; there is no room for a new one")
                 return False
             try:
                 _copy(home, fresh, started)
@@ -112,15 +118,20 @@ def reading(catalog: Path) -> sqlite3.Connection:
 def _is_due(home: Home, *, at_once: bool) -> bool:
     if home.catalog_place != home.catalog:  # its database is copied by those who run it
         return False
-    own = [path for path in (home.catalog, _wal(home.catalog)) if path.exists()]
-    size = sum(path.stat().st_size for path in own)
-    if not own or free_bytes(home.root) < 2 * size + _LEAST_FREE:
+    own = [path for path in _files(home.catalog)[:2] if path.exists()]
+    if not own:
         return False
     if at_once or not home.catalog_copy.exists():
         return True
+    size = sum(path.stat().st_size for path in own)
     copied = home.catalog_copy.stat().st_mtime
     is_changed = max(path.stat().st_mtime for path in own) > copied
     return is_changed and time.time() - copied >= size / BYTES_PER_SECOND / SHARE
+
+
+def _has_room(home: Home) -> bool:
+    size = sum(path.stat().st_size for path in _files(home.catalog)[:2] if path.exists())
+    return free_bytes(home.root) >= 2 * size + _LEAST_FREE
 
 
 def damage_in(home: Home) -> str:
@@ -190,10 +201,16 @@ def restore_catalog(home: Home, *, by: str) -> str:
         said = phrase("The catalog is damaged and has no sound copy ({why}). Nothing was changed.", why=why)
         raise HomeDamaged(joined([said, phrase("Restore {file} from a backup.", file=home.catalog)]))
     with lock.hold(home.lock, "repairing the catalog"), _alone(home):
-        lost = _readable(home.catalog)
-        _put_in_place(home)
+        lost, fresh = _readable(home.catalog), temporary(home.catalog)
+        if home.catalog.exists() or not fresh.exists():  # else one that was killed had made it ready
+            for path in _files(fresh):
+                path.unlink(missing_ok=True)
+            shutil.copyfile(copy, fresh)
+        # Before it takes its place: killed after that, nothing would be hidden again.
+        told = list(_told(home, fresh, lost, by))
+        _put_in_place(home, fresh)
         ReleaseStore(home).damage.forget(CATALOG)
-    return joined(_told(home, lost, by))
+    return joined(told)
 
 
 @contextmanager
@@ -214,24 +231,24 @@ def _alone(home: Home) -> Iterator[None]:
     )
 
 
-def _put_in_place(home: Home) -> None:
-    """Killed anywhere, it leaves the damaged catalog, none, or the copy, and never the copy with another's journal."""
-    files, fresh = FileSystem(), temporary(home.catalog)
-    shutil.copyfile(home.catalog_copy, fresh)
+def _put_in_place(home: Home, fresh: Path) -> None:
+    """Killed anywhere, it leaves the damaged catalog, none, or the fresh one, never that with another's journal."""
+    files = FileSystem()
+    with closing(sqlite3.connect(fresh)) as opened:
+        opened.execute("PRAGMA journal_mode=DELETE")  # one file, whole by itself
     files.fsync_file(fresh)
     aside = home.root / f"{ASIDE}{time.strftime('%Y%m%d-%H%M%S')}-{time.time_ns() % 10**9:09}.sqlite"
-    for end in ("", "-wal", "-shm"):  # SQLite would play its journal into the copy
-        path = home.catalog.with_name(f"{home.catalog.name}{end}")
-        if path.exists():
-            files.rename(path, aside.with_name(f"{aside.name}{end}"))
+    for path, kept in zip(_files(home.catalog), _files(aside), strict=True):
+        if path.exists():  # SQLite would play its journal into the fresh one
+            files.rename(path, kept)
     files.rename(fresh, home.catalog)
     files.fsync_dir(home.root)
 
 
-def _told(home: Home, lost: _Lost, by: str) -> Iterator[str]:
+def _told(home: Home, fresh: Path, lost: _Lost, by: str) -> Iterator[str]:
     when = datetime.fromtimestamp(home.catalog_copy.stat().st_mtime, UTC).isoformat(" ", "minutes")[:16]
     yield phrase("The catalog is as it was at {time} UTC; the damaged one lies beside it.", time=when)
-    with Catalog.open(home.catalog) as catalog, closing(home.open_blobs(catalog)) as blobs:
+    with Catalog.open(fresh) as catalog, closing(home.open_blobs(catalog)) as blobs:
         stored = set(blobs.ids())
         _hide_again(catalog, stored, lost, by)
         known = {one.id for one in catalog.standings()}
@@ -295,5 +312,5 @@ def _readable(catalog: Path) -> _Lost:
         return _Lost(chunks, withdrawn, out, gone, hidden, is_whole=not unread)
 
 
-def _wal(catalog: Path) -> Path:
-    return catalog.with_name(f"{catalog.name}-wal")
+def _files(catalog: Path) -> list[Path]:
+    return [catalog.with_name(f"{catalog.name}{end}") for end in ("", "-wal", "-shm")]

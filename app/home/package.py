@@ -11,6 +11,7 @@ import hashlib
 import json
 import re
 import shutil
+import uuid
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -41,7 +42,8 @@ def write_package(target: Path, files: Mapping[str, Path], facts: Mapping[str, A
         name: {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for name, path in files.items()
     }
     encoded = sealed({**facts, "format": FORMAT, "files": described})
-    fresh = temporary(target)
+    # Of its own: the same release may be written twice at once.
+    fresh = temporary(target.with_name(f"{target.name}.{uuid.uuid4().hex}"))
     disk = FileSystem()
     try:
         with explaining_full_disk(target.parent, "writing an export"):

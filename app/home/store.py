@@ -517,20 +517,28 @@ class ReleaseStore:
             UpdateRunning: Somebody else is updating.
         """
         with self._locked("pruning releases"):
-            with holding.briefly(self._home, alone=True):
-                live = self.standing().commit
-                if live is not None and live.release in names:
-                    raise UsageProblem(
-                        phrase("{release} is live and cannot be pruned.", release=live.release)
-                    )
-                shared = self._shared.now()
-                for name in names:
-                    mark = pruned.mark(self._home.pruned, name, by=by, why=why, files=self._files)
-                    if shared:
-                        shared.rows.mark_pruned(name, mark.to_json())
+            try:
+                self._mark_pruned(names, by=by, why=why)
+            except OSError:  # the disk is full, say, and nobody goes back to what is marked already
+                self._collect_given_up()
+                raise
             fault("prune:marked")
             logger.info("pruned by %s: %s", by, ", ".join(names))
-            return self.collect_garbage(at_once=self._given_up(), grace_seconds=garbage.UNRELEASED_SECONDS)
+            return self._collect_given_up()
+
+    def _mark_pruned(self, names: Collection[str], *, by: str, why: str) -> None:
+        with holding.briefly(self._home, alone=True):
+            live = self.standing().commit
+            if live is not None and live.release in names:
+                raise UsageProblem(phrase("{release} is live and cannot be pruned.", release=live.release))
+            shared = self._shared.now()
+            for name in names:
+                mark = pruned.mark(self._home.pruned, name, by=by, why=why, files=self._files)
+                if shared:
+                    shared.rows.mark_pruned(name, mark.to_json())
+
+    def _collect_given_up(self) -> list[str]:
+        return self.collect_garbage(at_once=self._given_up(), grace_seconds=garbage.UNRELEASED_SECONDS)
 
     def clean_staging(
         self, resumable: Collection[str] = (), *, grace_seconds: float = STAGING_SECONDS

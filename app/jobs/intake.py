@@ -42,7 +42,10 @@ def receive_stream(upload: BinaryIO, name: str, inbox: Path) -> Path:
             while block := upload.read(_COPY_BYTES):
                 file.write(block)
         # Readers go by the ending; no other part of a name that a stranger chose touches the disk.
-        ending = "".join(part for part in Path(name).suffixes[-2:] if part[1:].isalnum() and len(part) <= 8)
+        suffixes = (part[1:] for part in Path(name).suffixes[-2:])
+        ending = "".join(
+            f".{part}" for part in suffixes if part.isascii() and part.isalnum() and len(part) <= 7
+        )
         # Of its own, because the same file may come twice at once, and each is removed after it was read.
         return partial.rename(inbox / f"{uuid.uuid4().hex}{ending.lower()}")
     except OSError:

@@ -341,13 +341,17 @@ def _repair(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any
 
 
 def _import(workspace: Workspace, job: JobRecord, report: Tell) -> dict[str, Any]:
-    from app.learning.transfer import import_release
+    from app.learning.transfer import import_release, taken_in
 
     asked = job.arguments
     kept = asked.get("kept", "")
-    source = sharing.bring(workspace.home, workspace.home.staging / job.id / asked["source"], kept)
+    source = workspace.home.staging / job.id / asked["source"]
+    told = job.progress.get("details", {}).get("outcome")
+    came = taken_in(workspace, told) if told else None
     try:
-        came = import_release(workspace, source, sha256=asked["sha256"], progress=report)
+        if came is None:
+            source = sharing.bring(workspace.home, source, kept)
+            came = import_release(workspace, source, sha256=asked["sha256"], progress=report)
     except (PackageDamaged, UsageProblem):
         sharing.drop(workspace.home, source, kept)  # no second try can use it
         raise

@@ -4,6 +4,7 @@ Each changes one small file at most, so search follows in seconds; none needs th
 """
 
 from collections.abc import Collection
+from functools import cache
 
 from app.desk.errors import NoRelease, NothingBefore, ReleaseDamaged, UsageProblem
 from app.home.commits import CommitRecord, now
@@ -177,22 +178,31 @@ def require_newest(workspace: Workspace, release: str, *, with_index: bool = Tru
 def before(workspace: Workspace, live: CommitRecord) -> str | None:
     """Returns the kept release that was live before the live version came, if any; gallery deltas are skipped.
 
-    A rollback takes back everything since the release it went to, so that going back twice goes back further.
+    A rollback takes back everything since the version it went to was last live, so that going back twice goes back
+    further; what was damaged, and passed over by pictures that came, is not gone back to.
     """
-    version = workspace.releases.release(live.release).version
-    trail: list[str] = []
+
+    @cache
+    def version_of(release: str) -> str:
+        record = workspace.releases.readable(release)
+        return release if record is None else record.version
+
+    trail: list[CommitRecord] = []
     for commit in workspace.releases.history():
         if commit.number > live.number:
             break
-        if commit.reason == "rollback" and commit.release in trail:
-            while trail[-1] != commit.release:
+        if commit.reason == "rollback":
+            version = version_of(commit.release)
+            back = (at for at in reversed(range(len(trail))) if version_of(trail[at].release) == version)
+            del trail[next(back, len(trail)) :]
+        elif commit.reason == "ingest" and commit.parent is not None:
+            while trail and trail[-1].number > commit.parent:
                 trail.pop()
-        else:
-            trail.append(commit.release)
-    for name in reversed(trail):
-        record = workspace.releases.readable(name)
-        if record is not None and record.pruned is None and record.version != version:
-            return name
+        trail.append(commit)
+    for commit in reversed(trail):
+        record = workspace.releases.readable(commit.release)
+        if record is not None and record.pruned is None and record.version != version_of(live.release):
+            return record.id
     return None
 
 

@@ -3,19 +3,22 @@
 Withdrawing a chunk stops it from teaching and measuring; what encoders learned of it stays in them. Here the chunks
 that were taught after it are taught again, in their order, with their strategies, options and seeds, to the last
 release that had not learned from it. Each step passes the gate like any update. What comes out goes live when every
-step passed; else it waits for a person, or nothing is published. Until then what is live stays live.
+step passed and nobody pinned what is live; else it waits for a person, or nothing is published. Until then what is live
+stays live. Pictures that come meanwhile are added to what comes out; another version that goes live meanwhile stops it.
 """
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from app.desk.errors import UsageProblem
+from app.desk.errors import ParentMoved, UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
+from app.home.commits import CommitRecord
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, update_cycle
 from app.learning.outcomes import Tell, committing
-from ingest.sentence import phrase
+from app.learning.release_words import pin_sentence, pinned
+from ingest.sentence import joined, phrase
 from ingest.standing import WITHDRAWN
 
 
@@ -28,7 +31,7 @@ class Removal:
     taught: tuple[str, ...]  # chunks that were taught again
     verdict: str  # promote, review or reject; the worst of all steps
     release: str | None  # what came out; None when a step was rejected
-    commit: int | None  # its commit when it is live
+    commit: int | None  # its commit when it went live
     images_embedded: int  # pictures that were embedded again
     sentence: str  # for people
 
@@ -93,7 +96,7 @@ def rebuild_without(
     progress: Tell,
     made: Removal | None = None,
 ) -> Removal:
-    """Rebuilds what is live without a withdrawn chunk, and makes it live when every step passed the gate.
+    """Rebuilds what is live without a withdrawn chunk, and makes it live when every step passed and nothing is pinned.
 
     What an earlier worker `made` live before it died is not rebuilt; only its pictures are still to be left out.
 
@@ -169,10 +172,40 @@ def _rebuilt(
         what=taught,
     )
     ended = _ended(todo, chunk, verdict, record.id, None, embedded, said)
-    progress(committing(asdict(ended), live))
-    reason = "promote" if todo.again else "rollback"
-    commit = workspace.releases.commit(record.id, parent=live.number, reason=reason, why=why, by=by)
-    return replace(ended, commit=commit.number)
+    return _bring_live(workspace, ended, record, live, why=why, by=by, progress=progress)
+
+
+def _bring_live(
+    workspace: Workspace,
+    ended: Removal,
+    record: ReleaseRecord,
+    live: CommitRecord,
+    *,
+    why: str,
+    by: str,
+    progress: Tell,
+) -> Removal:
+    """Makes what came out live, unless a person pinned what is; pictures that came meanwhile hold nothing up."""
+    version = workspace.releases.release(live.release).version
+    reason = "promote" if ended.taught else "rollback"
+    for _ in range(update_cycle.ATTEMPTS):
+        pin = pinned(workspace)
+        if pin is not None:
+            unlearned = phrase(
+                "{release} has not learned from chunk {chunk}.", release=record.id, chunk=ended.chunk
+            )
+            waits = phrase("It waits, not live: {why}", why=pin_sentence(pin))
+            return replace(ended, sentence=joined((unlearned, waits)))
+        progress(committing(asdict(ended), live))
+        try:
+            commit = workspace.releases.commit(record.id, parent=live.number, reason=reason, why=why, by=by)
+        except ParentMoved:
+            live, newer = going_live.live_release(workspace)
+            if newer.version != version:  # it may have learned what was not taught again
+                raise
+        else:
+            return replace(ended, commit=commit.number)
+    raise ParentMoved(f"Other releases kept going live while {why}. Try again.")
 
 
 def _ended(

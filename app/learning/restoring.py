@@ -24,7 +24,7 @@ from typing import BinaryIO
 
 from app.desk.errors import NewerFormat, PackageDamaged, UsageProblem
 from app.desk.jobs import Stage
-from app.home.backup import FORMAT, PACKS, WITH_UPLOAD, Backup, newest, read_manifest
+from app.home.backup import FORMAT, NAMES, PACKS, WITH_UPLOAD, Backup, newest, read_manifest
 from app.home.catalog_copy import damage_of
 from app.home.durable import FileSystem, explaining_full_disk, publish_folder
 from app.home.enough import require_room
@@ -41,11 +41,6 @@ from ingest.sentence import phrase
 from ingest.sqlite import FULL_TEXT
 from ingest.storage import Store
 
-_ID = "[A-Za-z0-9][A-Za-z0-9._+-]{0,120}"
-_NAME = re.compile(
-    rf"FORMAT|catalog\.sqlite|perennial\.toml|({'|'.join(PACKS)})-[0-9]{{5}}\.pack|commits/[0-9]{{8}}\.json"
-    rf"|pruned/{_ID}\.json|(versions|generations|releases|graphs)/{_ID}/{_ID}|staging/j[0-9]{{1,18}}/{_ID}"
-)
 _NEEDED = ("FORMAT", "catalog.sqlite")
 _BLOCK = 1 << 20
 _SPARE_BYTES = 1 << 20  # folders, and the first pages of stores
@@ -127,7 +122,7 @@ def _require_plain(backup: Backup, sha256: str | None) -> None:
             f"{backup.folder.name} has format {str(backup.facts.get('format'))[:20]}; this program reads {FORMAT}."
         )
     for name, facts in backup.files.items():
-        if not _NAME.fullmatch(name) or ".." in PurePosixPath(name).parts:
+        if not NAMES.fullmatch(name) or ".." in PurePosixPath(name).parts:
             raise _refused(backup, f"it names {name[:80]!r}, which no backup has")
         is_sized = isinstance(facts, dict) and isinstance(facts.get("bytes"), int) and facts["bytes"] >= 0
         if not is_sized or not re.fullmatch("[0-9a-f]{64}", str(facts.get("sha256"))):

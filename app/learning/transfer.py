@@ -9,6 +9,7 @@ import json
 import shutil
 import tempfile
 import uuid
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -189,11 +190,19 @@ def take_in(
             extras[REPORT] = (staged / "release" / REPORT).read_bytes()
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-    manifest = _embedded(workspace, version, came, live, progress)
+    origin = str(facts.get("release", ""))
+    manifest = _embedded(workspace, version, origin, came, live, progress)
     release = workspace.releases.publish_release(manifest, extras)
-    return Imported(
-        release, version, str(facts.get("release", "")), manifest.languages, manifest.images_embedded or 0
-    )
+    return Imported(release, version, origin, manifest.languages, manifest.images_embedded or 0)
+
+
+def taken_in(workspace: Workspace, told: Mapping[str, str]) -> Imported | None:
+    """Returns the release that an earlier worker took in before it died, by what it `told` shortly before."""
+    for one in workspace.releases.releases():
+        if one.version == told["version"] and one.pruned is None:
+            said = one.manifest
+            return Imported(one.id, one.version, told["origin"], said.languages, said.images_embedded or 0)
+    return None
 
 
 def _manifest_of(staged: Path, source: Path) -> ReleaseManifest:
@@ -251,7 +260,12 @@ def _opened(folder: Path) -> SearchEncoder:
 
 
 def _embedded(
-    workspace: Workspace, version: str, came: ReleaseManifest, live: ReleaseRecord | None, progress: Tell
+    workspace: Workspace,
+    version: str,
+    origin: str,
+    came: ReleaseManifest,
+    live: ReleaseRecord | None,
+    progress: Tell,
 ) -> ReleaseManifest:
     """Embeds this home's gallery with the encoder, measures it on this home's pairs, and says so."""
     encoder = workspace.open_searcher(version)
@@ -259,7 +273,11 @@ def _embedded(
     progress(Stage("embed", phrase("embedding this home's gallery")))
     embedded = gallery.embed_gallery(workspace, encoder, previous=previous, tell=progress, version=version)
     figures = _sound(workspace, embedded, encoder)
-    progress(Stage("measure", phrase("measuring it on this home's held-out pairs")))
+    message, told = (
+        phrase("measuring it on this home's held-out pairs"),
+        {"version": version, "origin": origin},
+    )
+    progress(Stage("measure", message, details={"outcome": told}))
     slices = held_out(workspace, came.languages, usable_chunks(workspace, *filter(None, [live])))
     results = measure(encoder, slices, workspace.load_image, workspace.features)
     here = {chunk.id for chunk in workspace.catalog.standings()}

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
-from app.desk.errors import TooBusy
+from app.desk.errors import TooBusy, UsageProblem
 from app.desk.releases import SUFFIX, Exported
 from app.home.durable import sha256_of
 from app.local.at_home import AtHome
@@ -154,9 +154,14 @@ class Served(AtHome):
         folder = self.home.staging / f"export-{record.id}"
         folder.mkdir(exist_ok=True)
         path = folder / f"{record.id}{SUFFIX}"
-        if path.is_file():  # written whole or not at all, and a release never changes
-            return Exported(record.id, path, path.stat().st_size, sha256_of(path))
-        return self.export(record.id, folder)
+        if not path.is_file():
+            try:
+                return self.export(record.id, folder)
+            except UsageProblem:
+                if not path.is_file():  # else another who asked at the same time was first
+                    raise
+        # Written whole or not at all, and a release never changes.
+        return Exported(record.id, path, path.stat().st_size, sha256_of(path))
 
     def shadow(self, release: str) -> ShadowReport:
         """Returns what the shadow of a release has shown, what was counted just now included."""

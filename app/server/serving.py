@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
@@ -44,6 +45,7 @@ _TIDYING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryEr
 _LOOKING_MAY_FAIL: tuple[type[Exception], ...] = (*_TIDYING_MAY_FAIL, SQLAlchemyError)
 
 _KEPT_SNAPSHOTS = 3
+_DAY = 86_400.0  # seconds
 SERVING, INDEX = "serving", "index"
 
 
@@ -89,7 +91,7 @@ class Serving:
     # Life
 
     def start(self) -> None:
-        """Loads what is live, if anything is, tidies up, and starts watching for commits and over running jobs."""
+        """Loads what is live, if anything is, and starts watching for commits and over running jobs, and tidying up."""
         self.refresh()
         self._look_around()
         if self._is_first:
@@ -195,6 +197,7 @@ class Serving:
         if self._is_first:
             self._guarded(self._check_catalog)
             self._guarded(self._tidy)
+        tidied = time.monotonic()
         self._guarded(self._prepare_live)
         while not self._stopping.wait(self.settings.poll_seconds):
             for step in (
@@ -207,6 +210,9 @@ class Serving:
                 self._guarded(step)
             if self._is_first:
                 self._guarded(self.work.take_over)
+                if time.monotonic() - tidied >= _DAY:
+                    self._guarded(self._tidy)
+                    tidied = time.monotonic()
 
     def _follow_catalog(self) -> None:
         try:

@@ -32,6 +32,7 @@ from app.home.published import sequence
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
+from app.jobs.intake import receive
 from app.jobs.job_runner import run_job
 from app.local.at_home import AtHome
 from ingest.catalog import Catalog
@@ -360,6 +361,21 @@ def test_a_second_backup_has_what_is_new_and_nothing_that_was_removed(home: Path
             assert removed not in {key[1:].hex() for key, _ in records_of(file)}
 
 
+@pytest.mark.parametrize("harm", ["cut short", "missing"])
+@pytest.mark.parametrize("what", ["blobs-*.pack", "versions/*/weights-*"])
+def test_what_an_earlier_backup_has_lost_is_written_again(
+    home: Path, tmp_path: Path, what: str, harm: str
+) -> None:
+    first = Path(backup(home, tmp_path / "backups")["path"])
+    for lost in first.glob(what):
+        data = lost.read_bytes()
+        lost.unlink()  # on the home's own disk it is a second name of the home's file
+        if harm == "cut short":
+            lost.write_bytes(data[:-9])
+    second = backup(home, tmp_path / "backups")
+    document("restore", second["path"], home=tmp_path / "there")
+
+
 def test_the_newest_backup_is_the_last_one_written_whatever_the_clock_says(
     home: Path, tmp_path: Path
 ) -> None:
@@ -388,6 +404,18 @@ def test_uploads_that_wait_go_on_and_nothing_else_does(home: Path, tmp_path: Pat
         waiting = {job.kind for job in catalog.jobs(state="queued")}
     assert waiting == {"ingest", "gallery"}
     assert run_job(load_settings(home=there), plain.id) == 0
+
+
+def test_a_file_with_a_name_that_no_backup_has_is_left_out_and_named(home: Path, tmp_path: Path) -> None:
+    settings = load_settings(home=home)
+    upload = sample_chunk(home / "inbox" / "a.zip", pictures=2)
+    assert receive(upload.rename(upload.with_name("urlaub.größe.zip")), home / "inbox").suffixes == [".zip"]
+    strange = upload.with_name("urlaub.größe.zip").rename(home / "inbox" / "a.größe.zip")
+    options = IntakeOptions(pictures_beside=False)
+    job = requests.intake_job(settings, strange, options, by="test")  # as an earlier release took it
+    written = backup(home, tmp_path / "backups")
+    assert written["left_out"] == [f"staging/{job.id}/a.größe.zip"]
+    assert document("restore", written["path"], home=tmp_path / "there")["ended_jobs"] == [job.id]
 
 
 @pytest.mark.parametrize("step", ["fsync-files", "rename"])

@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from app.commands.cli import app
 from app.desk.errors import HomeDamaged, UsageProblem
-from app.home import lock
+from app.home import catalog_copy, lock
 from app.home.catalog_copy import damage_of, keep_copy, restore_catalog
+from app.home.durable import FileSystem
 from app.home.folder import Home
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
@@ -77,13 +78,28 @@ def test_a_copy_is_made_after_work_and_only_now_and_then(settings: Settings, tmp
         assert len(workspace.catalog.chunks()) == chunks
 
 
-def test_a_damaged_catalog_leaves_its_copy_alone(settings: Settings) -> None:
+def test_without_room_a_copy_stays_unless_it_has_what_was_removed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(settings.home)
+    assert keep_copy(home)
+    monkeypatch.setattr(catalog_copy, "free_bytes", lambda place: 0)
+    os.utime(home.catalog_copy, (0, 0))
+    assert keep_copy(home) is False
+    assert home.catalog_copy.exists()
+    assert keep_copy(home, at_once=True) is False
+    assert not home.catalog_copy.exists()
+
+
+def test_a_damaged_catalog_leaves_its_copy_alone(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(settings.home)
     assert keep_copy(home)
     before = home.catalog_copy.read_bytes()
     os.utime(home.catalog_copy, (0, 0))
     rot(home.catalog)
     assert keep_copy(home) is False
+    monkeypatch.setattr(catalog_copy, "free_bytes", lambda place: 0)
+    assert keep_copy(home, at_once=True) is False
     assert home.catalog_copy.read_bytes() == before
     assert sorted(path.name for path in home.root.glob("*.new")) == []
 
@@ -214,6 +230,33 @@ def test_what_was_removed_or_taken_out_since_stays_so(settings: Settings, tmp_pa
         workspace.catalog.withheld.put_back(new[:1])
         adding.add_chunk(workspace, later, IntakeOptions(), by="test")
         assert set(new) <= set(workspace.catalog.gallery_ids()), "put back, it is taken in like any other"
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_killed_around_the_moment_it_takes_its_place_it_shows_nothing_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    home, rename = Home(settings.home), FileSystem.rename
+    with Workspace.open(settings) as workspace:
+        assert keep_copy(home)
+        out = workspace.catalog.gallery_ids()[0]
+        workspace.catalog.withheld.take_out([out], by="test", why="private")
+        workspace.catalog._engine.dispose()
+    _rot_of_an_index(home.catalog)
+
+    def die(files: FileSystem, source: Path, target: Path) -> None:
+        if target != home.catalog or after:
+            rename(files, source, target)
+        if target == home.catalog:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileSystem, "rename", die)
+        with pytest.raises(KeyboardInterrupt):
+            restore_catalog(home, by="test")
+    assert bool(restore_catalog(home, by="test")) is not after
+    with Workspace.open(settings) as workspace:
+        assert out in workspace.catalog.withheld.ids()
 
 
 def test_nobody_who_has_the_home_open_loses_its_catalog(settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -56,6 +57,21 @@ def test_what_is_pruned_leaves_room_and_is_still_named(home: Home, old: str) -> 
         store.commit(old, parent=current(store).number, reason="rollback", why="", by="")
     with pytest.raises(UsageProblem, match="is live"):
         store.prune([current(store).release], by="", why="")
+
+
+def test_a_disk_that_fills_between_two_marks_leaves_the_room_of_the_first(home: Home, old: str) -> None:
+    class Filling(UnsyncedFileSystem):
+        def write(self, path: Path, data: bytes) -> None:
+            if path.parent == home.pruned and any(home.pruned.glob("*.json")):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            super().write(path, data)
+
+    store = ReleaseStore(home, Filling())
+    first, second = (record.id for record in store.releases()[:2])
+    with pytest.raises(OSError, match="No space left"):
+        store.prune([first, second], by="ada", why="room")
+    assert _whole(home) == ["german", "french"]
+    assert not (home.versions / store.release(old).version).exists()
 
 
 @pytest.mark.parametrize("point", PRUNE_POINTS)

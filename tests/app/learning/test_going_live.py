@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import NoRelease, UnknownRelease, UsageProblem
+from app.home.commits import CommitRecord
 from app.home.settings import load_settings
+from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, publishing
 from app.query.snapshot import Snapshot
@@ -24,19 +26,41 @@ def workspace(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield opened
 
 
+def promoted(workspace: Workspace, first: ReleaseRecord, name: str) -> CommitRecord:
+    facts = publishing.version_facts(workspace, strategy=name, languages=["en"], parent=first.version)
+    version = publishing.publish_version(workspace, workspace.open_encoder(first.version), facts, {})
+    release = workspace.releases.publish_release(first.manifest.successor(first.id, version=version))
+    return going_live.promote(workspace, release, why=name, by="test")
+
+
 def test_going_back_twice_goes_back_further(workspace: Workspace) -> None:
     first = going_live.live_release(workspace)[1]
     for name in ("second", "third"):
-        facts = publishing.version_facts(workspace, strategy=name, languages=["en"], parent=first.version)
-        version = publishing.publish_version(workspace, workspace.open_encoder(first.version), facts, {})
-        release = workspace.releases.publish_release(first.manifest.successor(first.id, version=version))
-        going_live.promote(workspace, release, why=name, by="test")
+        promoted(workspace, first, name)
 
     second = going_live.rollback(workspace, why="", by="test").release
     assert workspace.releases.release(second).id.startswith("r3")
     assert going_live.rollback(workspace, why="", by="test").release == first.id
     with pytest.raises(UsageProblem, match="is kept; there is nothing to go back to"):
         going_live.rollback(workspace, why="", by="test")
+
+
+def test_going_back_goes_further_where_an_index_was_made_again(workspace: Workspace) -> None:
+    first, releases = going_live.live_release(workspace)[1], workspace.releases
+    second, third = (promoted(workspace, first, name) for name in ("second", "third"))
+    again = releases.publish_release(releases.release(second.release).manifest.successor(second.release))
+    live = releases.commit(again, parent=third.number, reason="rollback", why="its index was", by="test")
+    assert going_live.before(workspace, live) == first.id
+
+
+def test_going_back_passes_what_was_damaged_when_pictures_came(workspace: Workspace) -> None:
+    first, releases = going_live.live_release(workspace)[1], workspace.releases
+    second, third = (promoted(workspace, first, name) for name in ("second", "third"))
+    again = releases.publish_release(releases.release(second.release).manifest.successor(second.release))
+    damaged = releases.release(third.release).version
+    releases.damage.note(damaged, "a byte", workspace.home.versions / damaged)
+    live = releases.commit(again, parent=second.number, reason="ingest", why="repaired", by="test")
+    assert going_live.before(workspace, live) == first.id
 
 
 def test_nobody_goes_back_to_what_was_never_live(workspace: Workspace) -> None:

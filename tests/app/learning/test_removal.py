@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from app.desk.errors import UpdateRunning, UsageProblem
+from app.desk.errors import ParentMoved, UpdateRunning, UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import job_runner, requests, worker
-from app.learning import adding, going_live, removal, standing, update_cycle
+from app.learning import adding, going_live, release_words, removal, standing, update_cycle
 from app.learning.outcomes import UpdateOutcome, say_nothing
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
-from tests.app.small_home import copy_of, small_home
+from tests.app.small_home import copy_of, sample_chunk, small_home
 
 PICTURES = 160
 
@@ -90,6 +91,50 @@ def test_the_last_chunk_is_removed_without_teaching_anything(workspace: Workspac
     live = going_live.live_release(workspace)[1]
     assert (ended.verdict, ended.taught, live.version) == ("promote", (), before.version)
     assert workspace.catalog.gallery_ids() == list(workspace.open_generation(live.generation).ids) == []
+
+
+def test_what_comes_out_waits_while_what_is_live_is_pinned(workspace: Workspace, tmp_path: Path) -> None:
+    german = workspace.catalog.chunks()[-1].id
+    taught(workspace, german)
+    live = going_live.live_release(workspace)[1]
+    standing.withdraw(workspace, german, why="wrong", by="test")
+    release_words.pin(workspace, why="the fair", by="test")
+    ended = removal.rebuild_without(
+        workspace, german, why="wrong", by="test", scratch=tmp_path, progress=say_nothing
+    )
+    assert ended.commit is None
+    assert "pinned by test" in ended.sentence
+    assert going_live.live_release(workspace)[1].version == live.version
+
+
+@pytest.mark.parametrize("meanwhile", ["pictures", "another version"])
+def test_what_goes_live_while_a_chunk_is_removed(
+    workspace: Workspace, tmp_path: Path, meanwhile: str
+) -> None:
+    german = workspace.catalog.chunks()[-1].id
+    before = going_live.live_release(workspace)[1]
+    taught(workspace, german)
+    standing.withdraw(workspace, german, why="wrong", by="test")
+    more = sample_chunk(tmp_path / "more.zip", pictures=3, first=7)
+
+    def come(stage: Stage) -> None:
+        if stage.name == "commit" and going_live.live_release(workspace)[0].reason == "promote":
+            if meanwhile == "pictures":
+                adding.add_chunk(workspace, more, IntakeOptions(), by="other")
+            else:
+                going_live.rollback(workspace, why="meanwhile", by="other")
+
+    removing = partial(
+        removal.rebuild_without, workspace, german, why="wrong", by="test", scratch=tmp_path, progress=come
+    )
+    if meanwhile != "pictures":
+        with pytest.raises(ParentMoved):
+            removing()
+        return
+    ended = removing()
+    newest, live = going_live.live_release(workspace)
+    assert (ended.commit, live.version) == (newest.number, before.version)
+    assert len(workspace.open_generation(live.generation).ids) == 3
 
 
 class Died(BaseException):

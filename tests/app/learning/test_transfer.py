@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import onnx
@@ -12,9 +13,11 @@ from typer.testing import CliRunner
 
 from app.commands.cli import app
 from app.desk.errors import PackageDamaged, UsageProblem
+from app.desk.jobs import Stage
 from app.home.package import write_package
 from app.home.settings import Settings, load_settings
 from app.home.workspace import Workspace
+from app.jobs import job_runner, requests
 from app.learning import adding, going_live
 from app.learning.gallery import embed_gallery
 from app.learning.judged import judged_release
@@ -93,6 +96,26 @@ def test_a_release_goes_to_another_home_and_searches_its_pictures(
         monkeypatch.setattr("app.learning.transfer.try_package", pytest.fail)
         with pytest.raises(UsageProblem, match="has the encoder"):
             import_release(workspace, sent.path)
+
+
+def test_an_import_whose_worker_died_right_after_it_ends_well(
+    there: Settings, here: Settings, tmp_path: Path
+) -> None:
+    with Workspace.open(there) as workspace:
+        sent = export_release(workspace, "r3", tmp_path)
+    received = here.home / "inbox" / sent.path.name
+    shutil.copyfile(sent.path, received)
+    job = requests.import_job(here, received, name=sent.path.name, sha256=sent.sha256, by="test")
+    told: list[Stage] = []
+    with Workspace.open(here) as workspace:
+        came = import_release(workspace, sent.path, sha256=sent.sha256, progress=told.append)
+        workspace.catalog.update_job(job.id, state="interrupted", progress=told[-1].to_json())
+    assert job_runner.run_job(here, job.id) == 0
+    with Workspace.open(here) as workspace:
+        ended = workspace.catalog.job(job.id)
+        assert (ended.state, ended.error) == ("succeeded", None)
+        assert ended.result == {**json.loads(json.dumps(asdict(came))), "verified": True}
+    assert not list(here.home.glob("staging/*/*.perennial"))
 
 
 def test_a_package_that_was_changed_leaves_nothing_behind(

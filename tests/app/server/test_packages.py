@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.home.durable import FileSystem
 from app.home.settings import Settings, load_settings
+from app.learning import transfer
 from tests.app.server.served import Served, make_home, served
 from tests.app.small_home import copy_of, new_home
 
@@ -42,6 +45,24 @@ def test_a_release_travels_from_one_server_to_another(tmp_path: Path, other: Set
         listed = client.get("/v1/releases").json()["releases"]
         assert [one["live"] for one in listed if one["id"] == done.result["release"]] == [False]
         assert not list(other.home.glob("staging/*/*.perennial"))
+
+
+@pytest.mark.parametrize("moment", ["while it is written", "before it is begun"])
+def test_a_release_is_fetched_twice_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    others: list[tuple[bytes, str]] = []
+    with served(make_home(tmp_path)) as here:
+        place, name = (FileSystem, "fsync_file") if "written" in moment else (transfer, "place_of")
+        known = getattr(place, name)
+
+        def after_another(*given: Any) -> Any:
+            monkeypatch.setattr(place, name, known)
+            others.append(fetched(here, "r2"))
+            return known(*given)
+
+        monkeypatch.setattr(place, name, after_another)
+        assert [fetched(here, "r2")] == others
 
 
 def test_what_is_said_of_a_package_names_the_file_that_was_sent(other: Settings) -> None:

@@ -177,6 +177,23 @@ def test_a_server_that_starts_leaves_everything_while_somebody_updates(workspace
     workspace.close()
 
 
+def test_a_server_that_goes_on_for_days_tidies_again(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.server.serving._DAY", 0.0)
+    serving, until = Serving(workspace), time.monotonic() + 60
+    serving.start()
+    for name in ("at the start", "a day later"):
+        left = workspace.home.staging / name
+        left.mkdir()
+        os.utime(left, (time.time() - 2 * DAY,) * 2)
+        while left.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not left.exists()
+    serving.stop()
+    workspace.close()
+
+
 def test_a_disk_that_is_away_at_the_first_load_is_looked_at_again(workspace: Workspace) -> None:
     commits = workspace.home.commits
     hidden = commits.rename(commits.with_name("hidden"))
