@@ -88,12 +88,14 @@ def literal(text: str) -> str:
 
 
 def written(terms: Sequence[Term]) -> str:
-    """Returns parts as one query, for people."""
+    """Returns parts as one query."""
     said = []
     for n, term in enumerate(terms):
         sign = "-" if term.weight < 0 else "+" if n else ""
         weight = "" if abs(term.weight) == 1 else f"{abs(term.weight):g}:"
         value = f"#{term.value[:12]}" if term.kind is Kind.ITEM else term.value
+        if term.kind is Kind.TEXT:
+            value = literal(value)
         said.append(f"{sign} {weight}{value}".strip())
     return " ".join(said)
 

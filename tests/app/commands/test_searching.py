@@ -23,6 +23,12 @@ def test_search_prints_ranks_and_a_pin_is_kept(home: Path) -> None:
         assert [pin.image_id for pin in workspace.catalog.pins()] == [found["hits"][0]["id"]]
 
 
+def test_words_in_quotation_marks_are_pinned_as_they_are(home: Path) -> None:
+    assert run("search", '"a boat - one house"', "--pin", home=home).exit_code == 0
+    with Workspace.open(load_settings(home=home)) as workspace:
+        assert [pin.query for pin in workspace.catalog.pins()] == ["a boat - one house"]
+
+
 def test_a_search_loads_nothing_that_it_does_not_need(home: Path) -> None:
     script = (
         "import sys, atexit; unwanted = ('langcodes', 'pebble', 'http.client', 'pandas', 'gradio', 'fastapi',"
