@@ -107,6 +107,8 @@ def _page(desk: Served, wanted: Wanted, say: Words) -> Markup:
 
 def _framed(answer: SearchAnswer, address: str, inside: list[Markup], **more: Attribute) -> Markup:
     """Returns a page with what the script has to know of it; of a first one, how many pictures there are."""
+    # A picture that was dropped into the box is not kept, so a thumb on what it finds would say nothing.
+    is_sent = any(part.kind == Kind.IMAGE for part in answer.parts)
     return tag(
         "div",
         inside,
@@ -114,7 +116,7 @@ def _framed(answer: SearchAnswer, address: str, inside: list[Markup], **more: At
         data_address=address,
         data_next=answer.next,
         data_release=answer.release,
-        data_query=answer.query,
+        data_query=None if is_sent else answer.query,
         data_language=answer.language.split(" + ")[0],
         data_all=answer.searched,
         data_unlearned=answer.unlearned or None,

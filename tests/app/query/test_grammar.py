@@ -113,3 +113,11 @@ def test_parts_are_written_as_they_are_read() -> None:
 
     assert written(terms) == f'2:red car + #{"ab" * 6} - 0.5:"nuts - fruit"'
     assert _read(written(terms))[2] == (TEXT, "nuts - fruit", -0.5)
+
+
+@pytest.mark.parametrize(
+    "term", [Term(Kind.IMAGE, "image 1"), Term(Kind.VECTOR, "embedding"), Term(Kind.IMAGE, "./a.jpg")]
+)
+def test_what_is_no_text_is_not_written_as_one(term: Term) -> None:
+    assert as_text(written([term])) is None
+    assert written([term]) == f"./{term.value.removeprefix('./')}"

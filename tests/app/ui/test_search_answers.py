@@ -84,6 +84,7 @@ def test_a_dropped_picture_finds_itself_and_captions(album: Served, client: http
     page = _page(client, pictures=[f"data:image/png;base64,{sent}"])
     assert _ids(page)[0] == wanted
     assert "Captions that fit" in page
+    assert "data-query" not in page  # it is not kept, so a thumb would say nothing
     alike = _page(client, f"?items={wanted}")
     assert wanted not in _ids(alike)
     both = _page(client, "?text=a+red+boat", pictures=[sent])
