@@ -73,6 +73,20 @@ def test_the_pages_of_a_search_together_are_the_whole(client: httpx.Client) -> N
     assert seen == [hit["id"] for hit in whole]
 
 
+def test_other_spellings_of_filters_narrow_the_search_as_over_rest(
+    album: Served, client: httpx.Client
+) -> None:
+    (*_, chunk) = album.serving.workspace.catalog.chunks()
+    asked: list[dict[str, list[str]]] = [{"chunks": [chunk.name]}, {"chunks": [chunk.id[:8].upper()]}]
+    asked += [{"languages": ["EN"]}, {"languages": ["deu"]}, {"languages": ["en-GB"]}]
+    for filters in asked:
+        ((name, (value,)),) = filters.items()
+        page = _page(client, f"?text=clouds&{name}={value}")
+        over_rest = client.post("/v1/search", json={"text": "clouds", "k": ALL, **filters}).json()
+        assert int(_data(page, "all")) == over_rest["searched"] < ALL, filters
+        assert "left out" not in page
+
+
 def test_a_search_does_not_keep_the_order_of_what_was_browsed(client: httpx.Client) -> None:
     assert _ids(_page(client, "?text=clouds&sort=taken")) == _ids(_page(client, "?text=clouds"))
     assert len(_ids(_page(client, "?sort=taken&mode=hybrid&rerank=1&translation=boat"))) == AT_ONCE
