@@ -49,6 +49,9 @@ class Wanted(Strict):
     pictures: Annotated[list[Picture], Field(max_length=MOST_PARTS)] = []  # dropped into the box
     cursor: Annotated[str, Field(max_length=400)] = ""
     file: Literal["", "csv", "zip"] = ""  # the pictures that are shown, as a file instead
+    release: Annotated[str, Field(max_length=80)] = (
+        ""  # that found the pictures of a file; the live one without it
+    )
     shown: Annotated[int, Field(ge=1, le=1000)] = AT_ONCE  # pictures that a file is to have
 
 
@@ -157,7 +160,7 @@ def _found(desk: Desk, asked: SearchRequest) -> tuple[SearchAnswer, str]:
 def _file(desk: Desk, wanted: Wanted) -> Response:
     name, media = _FILES[wanted.file]
     asked = _request(asked_of(wanted.address)[0], wanted)
-    asked = asked.model_copy(update={"k": wanted.shown, "captions": 0})
+    asked = asked.model_copy(update={"k": wanted.shown, "captions": 0, "release": wanted.release or None})
     data = desk.results_table(asked) if wanted.file == "csv" else desk.results_archive(asked)
     return Response(data, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 

@@ -130,6 +130,8 @@ def test_what_is_shown_is_taken_away_as_a_file(client: httpx.Client) -> None:
     assert [row["id"] for row in rows] == shown[:7]
     packed = zipfile.ZipFile(io.BytesIO(client.post("/pictures", json={**wanted, "file": "zip"}).content))
     assert [name[5:17] for name in packed.namelist()[1:]] == [one[:12] for one in shown[:7]]
+    gone = client.post("/pictures", json={**wanted, "file": "csv", "release": "r99"})
+    assert (gone.status_code, "r99" in gone.text) == (404, True)  # another release's pictures are no answer
     browsed = client.post("/pictures", json={"file": "csv", "shown": 3})
     assert len(browsed.text.splitlines()) >= 4
 
