@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from lark import Lark, Token, Transformer
+from lark import Lark, Token, Transformer, Tree
 from lark.exceptions import UnexpectedInput, VisitError
 from sqlalchemy import and_, not_, or_
 
@@ -19,8 +19,11 @@ from ingest.sentence import phrase
 
 LONGEST = 1000
 """Characters of a filter."""
+DEEPEST = 10
+"""Conditions of a filter within each other; where pictures are counted, SQLite reads some sixteen."""
 PRIVATE = frozenset({"folder", "file", "key", "meta"})
 """Fields that say where pictures lie, or what their owner says of them."""
+_JOINED = frozenset({"either", "both", "opposite", "condition"})
 _GRAMMAR = r"""
 ?start: either
 ?either: both (_OR both)*
@@ -75,12 +78,33 @@ def _built(text: str) -> tuple[Condition, set[str]]:
                 example='taken = 2024 AND (folder = "Italy" OR meta.brand ~ acme)',
             )
         ) from None
+    if _depth(tree) > DEEPEST:
+        raise BadOption(
+            phrase(
+                "The filter nests AND, OR and NOT more than {most} deep. Write it with fewer brackets.",
+                most=DEEPEST,
+            )
+        )
     built = _Builder()
     try:
         condition: Condition = built.transform(tree)
     except VisitError as error:
         raise error.orig_exc from None
     return condition, built.used
+
+
+def _depth(tree: Tree[Token]) -> int:
+    """Returns how many conditions lie within each other, counted in a loop, which nothing can make too deep."""
+    depth, level = 0, [tree]
+    while level:
+        depth += 1
+        level = [
+            inner
+            for one in level
+            for inner in one.children
+            if isinstance(inner, Tree) and inner.data in _JOINED
+        ]
+    return depth
 
 
 @cache

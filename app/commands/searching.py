@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ingest.facets import Facets
 
 _QUERY = "What the pictures show: texts, picture files and weights, such as: 2:red car + ./a.jpg - fruit"
+_CHANGES_NO_FIRST_ANSWER = {"text", "language", "k", "dedup", "captions", "caption_languages", "explain"}
 ComparedHits = Annotated[int, typer.Option("--k", "-k", min=1, max=500, help="How many hits are compared.")]
 
 
@@ -123,6 +124,8 @@ def _require_one_of(name: str | None, said: str, *choices: str) -> None:
 def search(desk: Desk, asked: SearchOptions) -> Shown:
     """Search by texts or pictures, or browse."""
     request = asked.request()
+    if asked.pin:
+        _require_whole(asked, request)
     if asked.facets:
         counted = desk.facets(request)
         return counted, *_facet_tables(counted)
@@ -138,6 +141,16 @@ def search(desk: Desk, asked: SearchOptions) -> Shown:
     if asked.pin:
         shown.append(_pinned(desk, answer))
     return (answer, _paths(answer, asked)) if asked.paths or asked.null else (answer, *shown)
+
+
+def _require_whole(asked: SearchOptions, request: SearchRequest) -> None:
+    """Refuses to pin the answer to anything but a plain query of the live release: the gate asks no other."""
+    given = request.model_dump(exclude_defaults=True).keys() - _CHANGES_NO_FIRST_ANSWER
+    if given or asked.facets:
+        raise UsageProblem(
+            "Updates keep the first answer of the live release to the words alone, from all pictures. Leave out "
+            "whatever else this search asks for, such as filters, --next or --mode, or leave out --pin."
+        )
 
 
 def _facet_tables(counted: Facets) -> list[Any]:

@@ -272,7 +272,7 @@ class SearchAnswer:
 
     release: str  # that answered
     commit: int  # that made it live; 0 for another release than the live one
-    query: str  # as it was understood
+    query: str  # as it was understood, in the query grammar
     language: str  # it was read in; several joined by " + "
     detected: tuple[tuple[str, float], ...]  # the languages it may be in, with how sure that is
     note: str  # about the language, for people

@@ -164,7 +164,7 @@ def trouble_of(error: Exception) -> Trouble:
     code = str(getattr(error, "code", None) or _code(type(error)))
     if isinstance(error, AppError):
         return Trouble(error.message, code, status, error.exit_code)
-    return Trouble(_as_sentence(str(error)), code, status, 2 if isinstance(error, _USAGE) else 1)
+    return Trouble(_as_sentence(str(error)), code, status, _exit_code(type(error)))
 
 
 def passes(error: Exception) -> bool:
@@ -277,13 +277,23 @@ def _invalid(problem: Any) -> str:
 
 def exit_code_of(code: str, status: int) -> int:
     """Returns the exit code of a command that a server refused: the one that the same error has on a home."""
-    for kind in _every(AppError):
-        if _code(kind) == code:
-            return kind.default_exit_code
-    return 2 if status == 422 or code in map(_code, _USAGE) else 1
+    for base in OWN_ERRORS:
+        for kind in _every(base):
+            if _code(kind) == code:
+                return _exit_code(kind)
+    if code == INVALID:
+        return UsageProblem.default_exit_code
+    # What only a server says: it starts, ends, or waits for a change to arrive. What an upload is refused for is 1.
+    return TooBusy.default_exit_code if status == HTTPStatus.SERVICE_UNAVAILABLE else 1
 
 
-def _every(kind: type[AppError]) -> Iterable[type[AppError]]:
+def _exit_code(kind: type[Exception]) -> int:
+    if issubclass(kind, AppError):
+        return kind.default_exit_code
+    return 2 if issubclass(kind, _USAGE) else 1
+
+
+def _every(kind: type[Exception]) -> Iterable[type[Exception]]:
     for one in kind.__subclasses__():
         yield one
         yield from _every(one)

@@ -53,7 +53,7 @@ class Chunks(Opened):
         return self._shown(self.catalog.chunk(chunk))
 
     def chunk_report(self, chunk: str) -> bytes:
-        return csv_of(self.catalog.chunk(chunk).report)
+        return csv_of(self.report_told(self.catalog.chunk(chunk).report))
 
     def add_chunk(self, source: Path, options: IntakeOptions, on_stage: OnStage) -> Added:
         if self.home.root.resolve().is_relative_to(source.resolve()):
@@ -218,7 +218,14 @@ class Chunks(Opened):
             for one in sorted(findings_in(chunk.report), key=lambda one: _AGAINST.index(one.outcome))
         )
         learned = tuple(one.id for one in self.store.releases() if chunk.id in one.manifest.chunks)
-        return grown(Chunk, chunk, findings=findings, learned=learned, samples=tuple(self._samples(chunk.id)))
+        return grown(
+            Chunk,
+            chunk,
+            report=self.report_told(chunk.report),
+            findings=findings,
+            learned=learned,
+            samples=tuple(self._samples(chunk.id)),
+        )
 
     def _samples(self, chunk: str) -> Iterator[ShownExample]:
         ids = sorted(self.catalog.ids_where(chunks=[chunk]))

@@ -58,10 +58,10 @@ class Learning(Opened):
         return UpdateRequest(**asked.model_dump() | {"chunk": chunk}, by=self.by)
 
     def jobs(self) -> list[JobRecord]:
-        return self.catalog.jobs(limit=_MOST_JOBS)
+        return [self.job_told(one) for one in self.catalog.jobs(limit=_MOST_JOBS)]
 
     def job(self, job: str) -> JobRecord:
-        return self.catalog.job(job)
+        return self.job_told(self.catalog.job(job))
 
     def job_verdict(self, job: str) -> Judged:
         from app.learning.judged import judged_job

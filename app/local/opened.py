@@ -5,10 +5,11 @@ Heavy imports wait until an operation needs them, so that listing releases does 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from app.desk.hits import SeenAt
 from app.home.folder import Home
@@ -172,6 +173,27 @@ class Opened:
             return {}
         found = self.catalog.sources.of(ids)
         return {image_id: tuple(map(as_seen, every)) for image_id, every in found.items()}
+
+    def report_told(self, report: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns an intake's report, without its rows, which name files, for who is not told where pictures lie."""
+        if self.may_see_places() or not report.get("rows"):
+            return report
+        left_out = report.get("rows_left_out", 0) + len(report["rows"])
+        return {**report, "rows": [], "rows_left_out": left_out}
+
+    def job_told(self, job: JobRecord) -> JobRecord:
+        """Returns a job as far as who asks may know it; of an upload of their own they are told all."""
+        is_own = job.kind == "ingest" and job.arguments.get("by") == self.by
+        if is_own or self.may_see_places():
+            return job
+        hidden = {name: "" for name in ("folder", "source", "machine") if name in job.arguments}
+        result = {**job.result}
+        if "report" in result:
+            result["report"] = self.report_told(result["report"])
+        folder, error = job.arguments.get("folder"), job.error
+        if folder and error:
+            error = error.replace(folder, "…")
+        return replace(job, arguments=job.arguments | hidden, result=result, error=error)
 
     @property
     def problem(self) -> str:

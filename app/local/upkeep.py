@@ -47,7 +47,7 @@ class Upkeep(Opened):
             },
             updating=Updating(holder.pid, holder.since, holder.what) if holder else None,
             interrupted=tuple(one.id for one in interrupted),
-            jobs=tuple(self.catalog.jobs(limit=_JOBS)),
+            jobs=tuple(map(self.job_told, self.catalog.jobs(limit=_JOBS))),
             chunks=tuple(reversed(chunks)),
             used_bytes=durable.room(place.root),
             free_bytes=durable.free_bytes(place.root),

@@ -16,7 +16,7 @@ from app.query import copies, filters, fusion
 from app.query.browsing import browsed
 from app.query.caption_index import CaptionIndexes
 from app.query.gauges import Levels
-from app.query.grammar import Kind, written
+from app.query.grammar import Kind, literal, written
 from app.query.pages import Place, next_page, start_of
 from app.query.parts import Encoded, encode
 from app.query.question import Question
@@ -373,7 +373,8 @@ def is_one_text(question: Question) -> bool:
 
 
 def _query(question: Question, encoded: Encoded) -> str:
-    return encoded.text if is_one_text(question) else written(question.terms)
+    # Thumbs, canaries and comparisons ask it again, so it has to mean what was asked.
+    return literal(encoded.text) if is_one_text(question) else written(question.terms)
 
 
 def _languages(encoded: Encoded) -> str:

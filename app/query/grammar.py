@@ -88,14 +88,22 @@ def literal(text: str) -> str:
 
 
 def written(terms: Sequence[Term]) -> str:
-    """Returns parts as one query, for people."""
+    """Returns parts as one query."""
     said = []
     for n, term in enumerate(terms):
         sign = "-" if term.weight < 0 else "+" if n else ""
         weight = "" if abs(term.weight) == 1 else f"{abs(term.weight):g}:"
-        value = f"#{term.value[:12]}" if term.kind is Kind.ITEM else term.value
-        said.append(f"{sign} {weight}{value}".strip())
+        said.append(f"{sign} {weight}{_value(term)}".strip())
     return " ".join(said)
+
+
+def _value(term: Term) -> str:
+    if term.kind is Kind.ITEM:
+        return f"#{term.value[:12]}"
+    if term.kind is Kind.TEXT:
+        return literal(term.value)
+    # A picture that was sent without a name, such as `image 1`, would be read as a text.
+    return term.value if as_text(term.value) is None else f"./{term.value}"
 
 
 def _operators(query: str) -> list[tuple[int, int]]:

@@ -39,7 +39,7 @@ _ENDING = (
     "The server is ending, and this took too long. It may have been done all the same: look, and ask again."
 )
 _TOO_BUSY = "too busy for a request of the kind %s"
-_UPLOADS = ("/v1/items", *UPLOAD_PATHS)
+_UPLOADS = UPLOAD_PATHS | {"/v1/items"}
 _THUMBNAILS = ("/thumb", "/thumbnail")
 HEALTH = frozenset({"/metrics", "/version"})
 # What may lie in memory of bodies whose requests wait, of heavy ones and of all others; an upload goes to the disk as
@@ -66,7 +66,7 @@ def kind_of(method: str, path: str, length: int) -> str:
     """Returns of which kind a request is, by what it asks for and how many bytes its body has."""
     if path in HEALTH:
         return "health"
-    if method == "POST" and path.startswith(_UPLOADS):
+    if method == "POST" and path in _UPLOADS:
         return "upload"
     if method == "POST" and path in _SEARCHES | _HEAVY:
         return "search" if path in _SEARCHES and length <= _HEAVY_BYTES else "heavy"

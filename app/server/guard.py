@@ -48,7 +48,7 @@ _SMALL_BODY_BYTES = 1024**2
 # What is asked, or added, may bring pictures: in base64, or dropped into the box of the search page.
 QUERY_PATHS = frozenset({*_SEARCHES, "/v1/embed", "/v1/items", "/knn-service", "/predict", "/pictures"})
 MOST_QUERY_BYTES = 48 * 1024**2
-UPLOAD_PATHS = ("/v1/chunks", "/v1/packages", "/admin/gradio_api/upload")
+UPLOAD_PATHS = frozenset({"/v1/chunks", "/v1/packages", "/admin/gradio_api/upload"})
 # What multipart wraps around a file.
 _WRAPPING_BYTES = 64 * 1024
 
@@ -148,7 +148,7 @@ class Guard:
         if "transfer-encoding" in headers:
             return refusal(411, "length_required", "Say how long the request is (Content-Length).")
         stated = headers.get("content-length", "0")
-        takes_files = path.startswith(UPLOAD_PATHS)
+        takes_files = path in UPLOAD_PATHS
         small = MOST_QUERY_BYTES if path in QUERY_PATHS else _SMALL_BODY_BYTES
         most = self.rules.max_upload_bytes + _WRAPPING_BYTES if takes_files else small
         if stated.isdecimal() and int(stated) <= most:

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _STREAMS = ("/events", "/data")  # of jobs, and of Gradio's queue
-_ONE_RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.IGNORECASE)
+_ONE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.IGNORECASE)  # no file is longer
 
 
 class HeadersAlone:

@@ -110,6 +110,10 @@ const keep = (name, value) => {
 
 // Asking.
 
+const pageIn = (text) => new DOMParser().parseFromString(text, "text/html").body.firstElementChild;
+
+const sentenceOf = (page) => page?.querySelector(".refused p")?.textContent;
+
 const ask = async (wanted, signal) => {
   const answer = await fetch("pictures", {
     method: "POST",
@@ -118,7 +122,7 @@ const ask = async (wanted, signal) => {
     signal,
   });
   const text = await answer.text();
-  const page = new DOMParser().parseFromString(text, "text/html").body.firstElementChild;
+  const page = pageIn(text);
   if (!page?.matches(".answer")) throw new Error(`status ${answer.status}`);
   return page;
 };
@@ -153,7 +157,7 @@ const goOn = async () => {
   try {
     const page = await ask({ address: shown.address, cursor: shown.next }, signal);
     if (signal.aborted) return;
-    if (page.dataset.next === undefined) throw new Error("refused");
+    if (page.dataset.next === undefined) return fail(goOn, sentenceOf(page));
     note(page);
     results.append(...page.querySelector("ul:last-child").children);
     viewer.grown();
@@ -212,12 +216,12 @@ const added = (reports) => {
   });
 };
 
-const fail = (again) => {
+const fail = (again, sentence = say("away")) => {
   shown.failed = true;
   more.hidden = true;
   if (!shown.address) results.replaceChildren();
   const retry = element("button", { type: "button", class: "chip", onclick: again }, say("again"));
-  state.replaceChildren(element("div", { class: "state", role: "alert" }, element("h2", {}, say("away")), retry));
+  state.replaceChildren(element("div", { class: "state", role: "alert" }, element("h2", {}, sentence), retry));
 };
 
 const skeleton = () => {
@@ -365,19 +369,21 @@ const addRecent = () => {
 
 const save = async (kind) => {
   const count = results.querySelectorAll(".tile").length;
-  const wanted = { address: shown.address, pictures: dropped, file: kind, shown: kind === "zip" ? Math.min(count, 100) : Math.min(count, 1000) };
+  const { address, release } = shown;
+  const wanted = { address, release, pictures: dropped, file: kind, shown: Math.min(count, kind === "zip" ? 100 : 1000) };
+  const again = () => (state.replaceChildren(), save(kind));
   try {
     const answer = await fetch("pictures", {
       method: "POST",
       headers: { "Content-Type": "application/json" },
       body: JSON.stringify(wanted),
     });
-    if (!answer.ok) throw new Error(`status ${answer.status}`);
+    if (!answer.ok) return fail(again, sentenceOf(pageIn(await answer.text())));
     const link = element("a", { href: URL.createObjectURL(await answer.blob()), download: `results.${kind}` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   } catch {
-    fail(() => (state.replaceChildren(), save(kind)));
+    fail(again);
   }
 };
 

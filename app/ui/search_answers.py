@@ -49,6 +49,9 @@ class Wanted(Strict):
     pictures: Annotated[list[Picture], Field(max_length=MOST_PARTS)] = []  # dropped into the box
     cursor: Annotated[str, Field(max_length=400)] = ""
     file: Literal["", "csv", "zip"] = ""  # the pictures that are shown, as a file instead
+    release: Annotated[str, Field(max_length=80)] = (
+        ""  # that found the pictures of a file; the live one without it
+    )
     shown: Annotated[int, Field(ge=1, le=1000)] = AT_ONCE  # pictures that a file is to have
 
 
@@ -107,6 +110,8 @@ def _page(desk: Served, wanted: Wanted, say: Words) -> Markup:
 
 def _framed(answer: SearchAnswer, address: str, inside: list[Markup], **more: Attribute) -> Markup:
     """Returns a page with what the script has to know of it; of a first one, how many pictures there are."""
+    # A picture that was dropped into the box is not kept, so a thumb on what it finds would say nothing.
+    is_sent = any(part.kind == Kind.IMAGE for part in answer.parts)
     return tag(
         "div",
         inside,
@@ -114,7 +119,7 @@ def _framed(answer: SearchAnswer, address: str, inside: list[Markup], **more: At
         data_address=address,
         data_next=answer.next,
         data_release=answer.release,
-        data_query=answer.query,
+        data_query=None if is_sent else answer.query,
         data_language=answer.language.split(" + ")[0],
         data_all=answer.searched,
         data_unlearned=answer.unlearned or None,
@@ -155,7 +160,7 @@ def _found(desk: Desk, asked: SearchRequest) -> tuple[SearchAnswer, str]:
 def _file(desk: Desk, wanted: Wanted) -> Response:
     name, media = _FILES[wanted.file]
     asked = _request(asked_of(wanted.address)[0], wanted)
-    asked = asked.model_copy(update={"k": wanted.shown, "captions": 0})
+    asked = asked.model_copy(update={"k": wanted.shown, "captions": 0, "release": wanted.release or None})
     data = desk.results_table(asked) if wanted.file == "csv" else desk.results_archive(asked)
     return Response(data, media_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from app.desk.hits import SearchRequest
@@ -11,6 +12,7 @@ from app.ui.words import Words
 from app.words.language_names import name_in
 from ingest.facets import Facets, FacetValue
 
+_JOINING = re.compile(r'"(?:[^"\\]|\\.)*"|[()]|(?P<either>\bor\b)|(?P<both>\s+and\s+)', re.IGNORECASE)
 _SHOWN = 12  # values of a facet; the box takes any other
 
 
@@ -33,7 +35,7 @@ def _line(name: str, field: str, values: Iterable[FacetValue], asked: SearchRequ
 
 def _link(field: str, one: FacetValue, asked: SearchRequest, say: Words) -> str:
     condition = f"{field} = {_quoted(one.value)}"
-    is_chosen = condition in asked.where
+    is_chosen = condition in _conditions(asked.where)
     where = without(asked.where, condition) if is_chosen else joined(asked.where, condition)
     address = address_of(asked.model_copy(update={"where": where})) or "?"
     shown = _shown(field, one.value, say)
@@ -50,19 +52,30 @@ def _shown(field: str, value: str, say: Words) -> str:
 
 def joined(where: str, condition: str) -> str:
     """Returns a filter that asks for a condition, too."""
-    if not where.strip():
-        return condition
-    return f"({where}) AND {condition}" if " or " in where.casefold() else f"{where} AND {condition}"
+    return " AND ".join([*_conditions(where), condition])
 
 
 def without(where: str, condition: str) -> str:
-    """Returns a filter without a condition that `joined` added; as it is where that cannot be told."""
-    for written in (f" AND {condition}", f"{condition} AND ", condition):
-        if written in where:
-            left = where.replace(written, "", 1).strip()
-            is_one = left.startswith("(") and left.endswith(")") and left.count("(") == 1
-            return left[1:-1] if is_one else left
-    return where
+    """Returns a filter without one of the conditions that must all hold; as it is where that is none of them."""
+    left = _conditions(where)
+    if condition not in left:
+        return where
+    left.remove(condition)
+    is_one = len(left) == 1 and left[0].startswith("(") and left[0].endswith(")") and left[0].count("(") == 1
+    return left[0][1:-1] if is_one else " AND ".join(left)
+
+
+def _conditions(where: str) -> list[str]:
+    """Returns the conditions of a filter that must all hold, as they are written; one that holds by OR in brackets."""
+    where, found, start, depth = where.strip(), [], 0, 0
+    for part in _JOINING.finditer(where):
+        depth += {"(": 1, ")": -1}.get(part[0], 0)
+        if depth == 0 and part["either"]:
+            return [f"({where})"]
+        if depth == 0 and part["both"]:
+            found.append(where[start : part.start()])
+            start = part.end()
+    return [one for one in (*found, where[start:]) if one]
 
 
 def _quoted(value: str) -> str:

@@ -16,7 +16,10 @@ from app.ui import search_words, wording
 from app.ui.access import Shown
 from app.ui.parts import text
 from app.ui.words import ENGLISH, Words, label
+from ingest.captions import normalise_language
+from ingest.errors import UnknownLanguage
 
+_LANGUAGES = ("language", "languages")
 _WIDTH: dict[str, Any] = {"min_width": 170}
 
 
@@ -99,6 +102,11 @@ class FilterRow:
     def shown(self, asked: SearchRequest, choices: Choices, say: Words) -> Shown:
         """Returns the components with menus as they are today and the values of what is asked."""
         menus, values = _menus(choices, say), asked.model_dump(mode="json")
+        for name in _LANGUAGES:  # one that nothing is in can be asked for, too
+            offered = {value for _, value in menus[name]}
+            menus[name] += wording.plain_languages(
+                one for one in _several_of(values[name]) if one not in offered
+            )
         more: dict[str, Any] = {name: {"choices": menu} for name, menu in menus.items()}
         more["rerank"] = {"visible": choices.can_rerank}
         updates = {}
@@ -118,19 +126,42 @@ class FilterRow:
 
 
 def known(asked: SearchRequest, choices: Choices) -> tuple[SearchRequest, list[str]]:
-    """Returns what an address asks without what no menu has, and that; a menu cannot show it."""
+    """Returns what an address asks, as the menus have it, without what is not here; and that."""
     kept: dict[str, Any] = {}
     missing: list[str] = []
     for name, menu in _menus(choices).items():
         offered = {value for _, value in menu}
         given = getattr(asked, name)
+        several = _several_of(given)
+        found = [one if one in offered else _meant(name, one, choices) for one in several]
+        missing += [one for one, value in zip(several, found, strict=True) if not value]
+        values = [value for value in found if value]
         if isinstance(given, list):
-            kept[name] = [one for one in given if one in offered] or None
-            missing += [one for one in given if one not in offered]
-        elif given and given not in offered:
-            kept[name] = AUTO
-            missing.append(given)
+            kept[name] = values or None
+        elif given:
+            kept[name] = values[0] if values else AUTO
     return asked.model_copy(update=kept), missing
+
+
+def _several_of(given: list[str] | str | None) -> list[str]:
+    return given if isinstance(given, list) else [given] if given else []
+
+
+def _meant(name: str, given: str, choices: Choices) -> str:
+    """Returns the value that another spelling means, as REST takes it; "" of what is not here."""
+    if name in _LANGUAGES:
+        try:
+            return normalise_language(given)
+        except UnknownLanguage:
+            return ""
+    if name != "chunks" or not given.strip():
+        return ""
+    begun = [
+        one.id
+        for one in choices.chunks
+        if one.name == given.strip() or one.id.startswith(given.strip().lower())
+    ]
+    return begun[0] if len(begun) == 1 else ""
 
 
 def _menus(choices: Choices, say: Words = ENGLISH) -> dict[str, list[tuple[str, str]]]:

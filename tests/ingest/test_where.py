@@ -157,6 +157,8 @@ def test_what_a_filter_finds(catalog: Catalog, where: str, found: str) -> None:
         ("width > 1..2", "A range stands after ="),
         ("folder > a", "folder is compared by = or ~"),
         ("x" * 1001, "1001 characters; at most 1000"),
+        ("not " * 200 + "key = b", "more than 10 deep"),
+        ("(width = 1 or width = 2 and " * 5 + "width = 3" + ")" * 5, "more than 10 deep"),
     ],
 )
 def test_a_mistake_is_told_with_its_place(where: str, said: str) -> None:
@@ -171,6 +173,12 @@ def test_fields_that_tell_of_places_are_known_for_it() -> None:
         "meta",
     ]
     assert private_fields("taken = 2024 camera ~ canon") == []
+
+
+def test_a_filter_as_deep_as_is_read_finds_and_counts(catalog: Catalog) -> None:
+    deep = "not (meta.price = 10..20 and " * 4 + "not meta.price = 10..20" + ")" * 4
+    assert {one[0] for one in catalog.ids_where(where=deep)} == set("bcd")
+    assert catalog.facets(where=deep, folders=True).folders
 
 
 @settings(deadline=None)

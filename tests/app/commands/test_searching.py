@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from tests.app.commands.running import document, run
@@ -21,6 +23,32 @@ def test_search_prints_ranks_and_a_pin_is_kept(home: Path) -> None:
     assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3]
     with Workspace.open(load_settings(home=home)) as workspace:
         assert [pin.image_id for pin in workspace.catalog.pins()] == [found["hits"][0]["id"]]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ("--offset", "1"),
+        ("--domain", "sketch"),
+        ("--where", "taken = none"),
+        ("--mode", "hybrid"),
+        ("--sort", "taken"),
+        ("--translation", "a boat"),
+        ("--release", "r1"),
+        ("--facets",),
+    ],
+)
+def test_only_the_first_answer_to_the_words_alone_is_pinned(home: Path, more: tuple[str, ...]) -> None:
+    refused = run("search", "a blue house", "--pin", *more, home=home)
+    assert (refused.exit_code, "to the words alone" in refused.stderr) == (2, True)
+    with Workspace.open(load_settings(home=home)) as workspace:
+        assert "a blue house" not in [one.query for one in workspace.catalog.feedback.all()]
+
+
+def test_words_in_quotation_marks_are_pinned_as_they_are(home: Path) -> None:
+    assert run("search", '"a boat - one house"', "--pin", home=home).exit_code == 0
+    with Workspace.open(load_settings(home=home)) as workspace:
+        assert [pin.query for pin in workspace.catalog.pins()] == ["a boat - one house"]
 
 
 def test_a_search_loads_nothing_that_it_does_not_need(home: Path) -> None:

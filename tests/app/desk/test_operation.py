@@ -16,7 +16,7 @@ from app.desk.desk import Desk
 from app.desk.operation import acts, adapter, document_of, grown, operations, reads
 from app.desk.troubles import exit_code_of, explain, invalid_sentence, trouble_of
 from app.server.routes import desk_router
-from ingest.errors import UnknownChunk, UnknownLanguage
+from ingest.errors import BadUpload, UnknownChunk, UnknownLanguage
 from model_updates.errors import UnknownStrategy
 
 
@@ -74,6 +74,7 @@ def test_a_record_comes_back_from_what_is_sent() -> None:
         (UnknownChunk("there is no chunk"), 404, "unknown_chunk", 1),
         (UnknownLanguage("there is no such language"), 422, "unknown_language", 2),
         (UnknownStrategy("there is none"), 422, "unknown_strategy", 2),
+        (BadUpload("empty", "there is nothing in it"), 422, "empty", 1),
     ],
 )
 def test_an_error_says_the_same_through_every_door(
@@ -82,6 +83,23 @@ def test_an_error_says_the_same_through_every_door(
     trouble = trouble_of(error)
     assert (trouble.status, trouble.code, trouble.exit_code) == (status, code, exit_code)
     assert trouble.sentence == f"{str(error)[0].upper()}{str(error)[1:]}."
+    assert exit_code_of(code, status) == exit_code
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "exit_code"),
+    [
+        ("invalid_request", 422, 2),
+        ("starting", 503, 5),
+        ("server_ending", 503, 5),
+        ("commit_not_reached", 503, 5),
+        ("too_large", 413, 1),
+        ("catalog_held", 503, 1),
+    ],
+)
+def test_the_code_that_a_server_says_is_the_exit_code_of_a_home(
+    code: str, status: int, exit_code: int
+) -> None:
     assert exit_code_of(code, status) == exit_code
 
 

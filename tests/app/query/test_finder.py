@@ -57,6 +57,15 @@ def _ids(answer: SearchAnswer) -> list[str]:
     return [hit.id for hit in answer.hits]
 
 
+@pytest.mark.parametrize("query", ['"a boat - one house"', '"boat.jpg"', "a red boat"])
+def test_the_query_of_an_answer_asks_the_same_again(
+    workspace: Workspace, snapshot: Snapshot, query: str
+) -> None:
+    answer = _find(workspace, snapshot, query)
+    assert answer.query == query
+    assert _ids(_find(workspace, snapshot, answer.query)) == _ids(answer)
+
+
 def test_one_text_finds_the_pictures_of_nearest_cosine(workspace: Workspace, snapshot: Snapshot) -> None:
     found = _find(workspace, snapshot, "two red boats")
 

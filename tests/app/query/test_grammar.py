@@ -109,7 +109,15 @@ def test_only_a_query_that_is_one_text_to_be_found_is_a_text() -> None:
 
 
 def test_parts_are_written_as_they_are_read() -> None:
-    terms = (Term(TEXT, "red car", 2), Term(ITEM, "ab" * 32), Term(TEXT, "fruit", -0.5))
+    terms = (Term(TEXT, "red car", 2), Term(ITEM, "ab" * 32), Term(TEXT, "nuts - fruit", -0.5))
 
-    assert written(terms) == f"2:red car + #{'ab' * 6} - 0.5:fruit"
-    assert _read(written(terms))[2] == (TEXT, "fruit", -0.5)
+    assert written(terms) == f'2:red car + #{"ab" * 6} - 0.5:"nuts - fruit"'
+    assert _read(written(terms))[2] == (TEXT, "nuts - fruit", -0.5)
+
+
+@pytest.mark.parametrize(
+    "term", [Term(Kind.IMAGE, "image 1"), Term(Kind.VECTOR, "embedding"), Term(Kind.IMAGE, "./a.jpg")]
+)
+def test_what_is_no_text_is_not_written_as_one(term: Term) -> None:
+    assert as_text(written([term])) is None
+    assert written([term]) == f"./{term.value.removeprefix('./')}"

@@ -38,6 +38,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         ("POST", "/v1/chunks", 80, "upload"),
         ("POST", "/v1/items", 80, "upload"),
         ("POST", "/admin/gradio_api/upload", 80, "upload"),
+        ("POST", "/v1/chunks/a/accept", 80, "change"),
+        ("POST", "/v1/items/remove", 80, "change"),
         ("GET", "/v1/chunks", 0, "read"),
         ("GET", "/v1/images/0/original", 0, "picture"),
         ("GET", "/v1/items/a/thumb", 0, "picture"),

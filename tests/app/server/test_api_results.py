@@ -183,6 +183,7 @@ def test_a_setting_tells_searchers_too(server: Served, monkeypatch: pytest.Monke
         ("bytes=-", 200, slice(None), None),
         ("bytes=0-1,3-4", 200, slice(None), None),
         ("apples=0-1", 200, slice(None), None),
+        (f"bytes={'9' * 5000}-", 200, slice(None), None),
     ],
 )
 def test_an_original_comes_whole_or_in_the_part_that_is_asked_for(

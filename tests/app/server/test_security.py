@@ -206,6 +206,8 @@ def test_a_large_request_is_refused_before_it_is_read(server: Served) -> None:
         upload = client.post("/v1/chunks", files={"file": ("big.zip", b"x" * 2_100_000)})
         assert upload.status_code == 413
         assert "Split the chunk" in upload.json()["error"]
+        accepted = client.post("/v1/chunks/a/accept", json={"why": "x" * 1_100_000})
+        assert "1 MB this route takes" in accepted.json()["error"]
         endless = client.post("/v1/search", content=iter([b"{}"]))
         assert (endless.status_code, endless.json()["code"]) == (411, "length_required")
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from app.home.workspace import Workspace
+from app.server.served import Served
 from app.server.watching import FolderWatch
 from ingest import watching
 from ingest.records import JobRecord
@@ -53,6 +54,28 @@ def test_search_follows_a_watched_folder(tmp_path: Path) -> None:
         _until(lambda: _paths(client) == {"moved.png", "c.png"})
         jobs = [one for one in client.get("/v1/jobs").json()["jobs"] if one["kind"] == "folder"]
         assert {one["state"] for one in jobs} <= {"queued", "running", "succeeded"}
+
+
+def test_only_who_may_see_places_is_told_of_the_folder_and_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_of(tmp_path / "photos", {"inner/a.png": picture(1), "inner/broken.png": b"nothing"})
+    settings = make_home(tmp_path, watch=[folder])
+
+    def told(client: httpx.Client) -> str:
+        routes = ["/v1/jobs", f"/v1/jobs/{job}", f"/v1/jobs/{job}/events", "/v1/status"]
+        routes += [f"/v1/chunks/{chunk}", f"/v1/chunks/{chunk}/report.csv"]
+        return "".join(client.get(route).raise_for_status().text for route in routes)
+
+    with served(settings) as server, server.client() as client:
+        _until(lambda: _paths(client) == {"a.png"})
+        _until(lambda: client.get("/v1/jobs").json()["jobs"][0]["state"] == "succeeded")
+        job = client.get("/v1/jobs").json()["jobs"][0]["id"]
+        chunk = client.get("/v1/chunks").json()["chunks"][0]["id"]
+        assert {str(folder) in told(client), "inner/broken.png" in told(client)} == {True}
+        monkeypatch.setattr(Served, "may_see_places", lambda _: False)
+        assert {str(folder) in told(client), "inner" in told(client)} == {False}
+        assert client.get(f"/v1/chunks/{chunk}").json()["report"]["rows_left_out"] == 2
 
 
 def test_what_a_person_withdrew_stays_out_of_what_is_watched(tmp_path: Path) -> None:

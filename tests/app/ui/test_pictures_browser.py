@@ -93,6 +93,17 @@ def test_who_scrolls_down_meets_every_picture_once(album: Served, page: Page) ->
     assert [one["sound"] for one in page.evaluate(BOXES)][-6:] == [True] * 6
 
 
+def test_a_later_page_that_is_refused_says_why(album: Served, page: Page) -> None:
+    open_page(page, album.url)
+    expect(page.locator(TILES).nth(23)).to_be_attached()
+    refused = (
+        '<div class="answer"><div class="said refused"><p>That release is gone.</p></div><ul></ul></div>'
+    )
+    page.route("**/pictures", lambda route: route.fulfill(status=410, content_type="text/html", body=refused))
+    page.mouse.wheel(0, 3000)
+    expect(page.get_by_role("alert")).to_contain_text("That release is gone.")
+
+
 def test_a_sharp_screen_gets_the_larger_thumbnail_and_a_plain_one_the_small(
     album: Served, browser: Any
 ) -> None:

@@ -73,6 +73,20 @@ def test_the_pages_of_a_search_together_are_the_whole(client: httpx.Client) -> N
     assert seen == [hit["id"] for hit in whole]
 
 
+def test_other_spellings_of_filters_narrow_the_search_as_over_rest(
+    album: Served, client: httpx.Client
+) -> None:
+    (*_, chunk) = album.serving.workspace.catalog.chunks()
+    asked: list[dict[str, list[str]]] = [{"chunks": [chunk.name]}, {"chunks": [chunk.id[:8].upper()]}]
+    asked += [{"languages": ["EN"]}, {"languages": ["deu"]}, {"languages": ["en-GB"]}]
+    for filters in asked:
+        ((name, (value,)),) = filters.items()
+        page = _page(client, f"?text=clouds&{name}={value}")
+        over_rest = client.post("/v1/search", json={"text": "clouds", "k": ALL, **filters}).json()
+        assert int(_data(page, "all")) == over_rest["searched"] < ALL, filters
+        assert "left out" not in page
+
+
 def test_a_search_does_not_keep_the_order_of_what_was_browsed(client: httpx.Client) -> None:
     assert _ids(_page(client, "?text=clouds&sort=taken")) == _ids(_page(client, "?text=clouds"))
     assert len(_ids(_page(client, "?sort=taken&mode=hybrid&rerank=1&translation=boat"))) == AT_ONCE
@@ -84,6 +98,7 @@ def test_a_dropped_picture_finds_itself_and_captions(album: Served, client: http
     page = _page(client, pictures=[f"data:image/png;base64,{sent}"])
     assert _ids(page)[0] == wanted
     assert "Captions that fit" in page
+    assert "data-query" not in page  # it is not kept, so a thumb would say nothing
     alike = _page(client, f"?items={wanted}")
     assert wanted not in _ids(alike)
     both = _page(client, "?text=a+red+boat", pictures=[sent])
@@ -115,6 +130,8 @@ def test_what_is_shown_is_taken_away_as_a_file(client: httpx.Client) -> None:
     assert [row["id"] for row in rows] == shown[:7]
     packed = zipfile.ZipFile(io.BytesIO(client.post("/pictures", json={**wanted, "file": "zip"}).content))
     assert [name[5:17] for name in packed.namelist()[1:]] == [one[:12] for one in shown[:7]]
+    gone = client.post("/pictures", json={**wanted, "file": "csv", "release": "r99"})
+    assert (gone.status_code, "r99" in gone.text) == (404, True)  # another release's pictures are no answer
     browsed = client.post("/pictures", json={"file": "csv", "shown": 3})
     assert len(browsed.text.splitlines()) >= 4
 

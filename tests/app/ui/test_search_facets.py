@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from app.desk.hits import SearchRequest
 from app.ui.address import asked_of
 from app.ui.search_facets import facet_links, joined, without
@@ -53,3 +55,26 @@ def test_conditions_are_added_and_taken_away_in_any_order() -> None:
     assert without(both, "taken = 2024") == "folder = Rome"
     assert without(both, "folder = Rome") == "taken = 2024"
     assert without("taken = 2024", "taken = 2024") == ""
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "taken = 2024-07",
+        "NOT taken = 2024",
+        "width = 1 OR taken = 2024",
+        "NOT (width = 1 AND taken = 2024 AND height = 2)",
+        'caption ~ "x AND taken = 2024 AND y"',
+        "width = 1 OR(height = 2)",
+    ],
+)
+def test_a_condition_that_is_only_in_another_one_is_not_chosen(where: str) -> None:
+    told = facet_links(
+        Facets((), (), (FacetValue("2024", 1), FacetValue("2023", 1))), SearchRequest(where=where), ENGLISH
+    )
+    assert "**" not in told
+    narrowed = asked_of(_links(told)["2024"])[0].where
+    assert narrowed.removeprefix("(").startswith(where)
+    assert narrowed.endswith(" AND taken = 2024")
+    assert without(narrowed, "taken = 2024") in {where, f"({where})"}
+    images_that(narrowed)

@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import gradio as gr
 import pytest
 
 from app.desk.hits import (
@@ -23,6 +24,7 @@ from app.desk.hits import (
 )
 from app.ui import search_words
 from app.ui.address import asked_of
+from app.ui.search_filters import FilterRow, known
 from app.ui.words import ENGLISH, Words
 
 LEARNED = tuple(LearnedLanguage(tag, None) for tag in ("en", "de", "fr", "ja"))
@@ -164,3 +166,22 @@ def test_a_search_without_its_filters_keeps_its_words() -> None:
     asked = SearchRequest(text="boat", language="de", domains=["x"], dedup=True)
     assert asked_of(search_words.without_filters(asked))[0] == SearchRequest(text="boat", language="de")
     assert search_words.without_filters(SearchRequest(domains=["x"])) == "?"
+
+
+def test_a_language_that_no_menu_has_is_shown_where_an_address_asks_for_it() -> None:
+    asked, missing = known(
+        SearchRequest(language="en-gb", languages=["EN", "pt_br"], domains=["gone"]), CHOICES
+    )
+    assert (asked.language, asked.languages, asked.domains, missing) == (
+        "en-GB",
+        ["en", "pt-BR"],
+        None,
+        ["gone"],
+    )
+    row = FilterRow.__new__(FilterRow)  # a page of its own would leave its event loop open
+    row.parts = {"language": gr.Dropdown(), "languages": gr.Dropdown(multiselect=True)}
+    shown = row.shown(asked, CHOICES, ENGLISH)
+    for part in row.parts.values():
+        update = shown[part]
+        offered = {value for _, value in update["choices"]}
+        assert offered.issuperset([update["value"]] if isinstance(update["value"], str) else update["value"])
