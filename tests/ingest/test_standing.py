@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -198,7 +199,7 @@ def test_what_somebody_brings_who_may_not_let_it_teach_is_held_from_its_first_pa
         if done == 3:
             raise KeyboardInterrupt
 
-    by = {"held_by": "bob", "held_why": "an admin looks at it"}
+    by: dict[str, Any] = {"held_by": "bob", "held_why": "an admin looks at it"}
     with pytest.raises(KeyboardInterrupt):
         place.ingest(folder, progress=stop, **by)
     (begun,) = place.catalog.chunks()
