@@ -202,7 +202,8 @@ def restore_catalog(home: Home, *, by: str) -> str:
         raise HomeDamaged(joined([said, phrase("Restore {file} from a backup.", file=home.catalog)]))
     with lock.hold(home.lock, "repairing the catalog"), _alone(home):
         lost, fresh = _readable(home.catalog), temporary(home.catalog)
-        if home.catalog.exists() or not fresh.exists():  # else one that was killed had made it ready
+        # Where there is no catalog any more, one that was killed had made it ready.
+        if home.catalog.exists() or not fresh.exists() or damage_of(fresh):
             for path in _files(fresh):
                 path.unlink(missing_ok=True)
             shutil.copyfile(copy, fresh)
