@@ -1,7 +1,7 @@
 """A person's word on a release: reject a candidate with a note, keep it, pin what is live.
 
-A pin says that what is live stays live: an update that passes waits as a candidate, and promoting another version by
-hand asks to unpin first. Pictures are added all the same, and going back stays possible whatever is pinned.
+A pin says that what is live stays live: what an update or a removal makes waits as a candidate, and promoting another
+version by hand asks to unpin first. Pictures are added all the same, and going back stays possible whatever is pinned.
 """
 
 from app.desk.errors import UsageProblem
