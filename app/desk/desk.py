@@ -140,9 +140,7 @@ class Desk(Protocol):
         self,
         a: Slug,
         b: Slug,
-        queries: Annotated[
-            Sequence[Annotated[str, Field(max_length=2000)]], Field(min_length=1, max_length=MOST_AT_ONCE)
-        ],
+        queries: Annotated[Sequence[str], Field(min_length=1, max_length=MOST_AT_ONCE)],
         language: Language = "auto",
         k: Hits = None,
         images: Images = MappingProxyType({}),

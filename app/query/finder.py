@@ -228,7 +228,7 @@ class _Search:
             hits = self.first(count)
             is_all = by_date or self._asked.mode is not Mode.VECTORS or len(hits) < count
             if by_date:
-                hits = self._newest_first(hits)
+                hits = self._newest_first(hits[:BEST])
             begin = self._passed(hits) if self._after else place.offset
             if self._after and not is_all and (len(hits) <= begin + k if begin else count < FURTHEST):
                 count *= 2  # pictures that were put back come before it

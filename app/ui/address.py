@@ -11,8 +11,10 @@ from urllib.parse import parse_qs, urlencode
 from app.desk.errors import UsageProblem
 from app.desk.hits import SearchRequest
 from app.desk.troubles import request_of
+from ingest.sentence import phrase
 
-_LONGEST = 4000
+_LONGEST = 16_000  # of a CJK character nine, of an emoji twelve
+_MOST_FIELDS = 400  # three lists of a hundred names, and all else
 _PICTURES = {"image", "images", "image_url", "embedding", "parts"}
 _OF_THE_PAGE = {"k", "cursor", "release", "captions", "caption_languages", "explain"}
 _NAMES = SearchRequest.model_fields.keys() - _PICTURES - _OF_THE_PAGE
@@ -25,19 +27,26 @@ def is_empty(asked: SearchRequest) -> bool:
 
 def address_of(asked: SearchRequest) -> str:
     """Returns "?text=two+red+boats&language=en"; "" for what is too long for one, or says nothing."""
+    address = _written(asked)
+    return address if 1 < len(address) <= _LONGEST else ""
+
+
+def _written(asked: SearchRequest) -> str:
     said = asked.model_dump(mode="json", include=set(_NAMES), exclude_defaults=True)
     given = {name: "1" if value is True else value for name, value in said.items()}
-    address = "?" + urlencode(given, doseq=True)
-    return address if 1 < len(address) <= _LONGEST else ""
+    return "?" + urlencode(given, doseq=True)
 
 
 def asked_of(address: str) -> tuple[SearchRequest, list[str]]:
     """Returns the search that an address names, and what was no value of a field and is left out.
 
     Fields that there are not are left out without a word, since others add to addresses.
+
+    Raises:
+        UsageProblem: the search is too long for an address.
     """
     try:
-        given = parse_qs(address.strip()[:_LONGEST].partition("?")[2], max_num_fields=100)
+        given = parse_qs(address.strip().partition("?")[2], max_num_fields=_MOST_FIELDS)
     except ValueError:  # more fields than any address of ours has
         given = {}
     asked, left_out = SearchRequest(), []
@@ -47,6 +56,10 @@ def asked_of(address: str) -> tuple[SearchRequest, list[str]]:
             asked = asked.model_copy(update={name: getattr(one, name)})
         except UsageProblem:
             left_out.append(given[name][0])
+    if len(_written(asked)) > _LONGEST:
+        raise UsageProblem(
+            phrase("This search is too long for an address. Shorten the query or its filters.")
+        )
     return asked, sorted(left_out)
 
 

@@ -45,7 +45,7 @@ _FILES = {"csv": ("results.csv", "text/csv"), "zip": ("results.zip", "applicatio
 class Wanted(Strict):
     """What the browser asks for: the search of an address, or the page of it that a cursor names."""
 
-    address: Annotated[str, Field(max_length=8000)] = ""
+    address: Annotated[str, Field(max_length=64_000)] = ""
     pictures: Annotated[list[Picture], Field(max_length=MOST_PARTS)] = []  # dropped into the box
     cursor: Annotated[str, Field(max_length=400)] = ""
     file: Literal["", "csv", "zip"] = ""  # the pictures that are shown, as a file instead

@@ -225,6 +225,15 @@ def test_captions_are_found_by_words_and_hybrid_says_which_half_found_what(
         _find(workspace, snapshot, "- boats", mode=Mode.HYBRID)
 
 
+@pytest.mark.parametrize("mode", list(Mode))
+def test_only_the_best_hits_are_put_in_the_order_of_their_dates(
+    workspace: Workspace, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    monkeypatch.setattr("app.query.finder.BEST", 3)
+    best = _ids(_find(workspace, snapshot, "red boats", k=500, mode=mode))[:3]
+    assert set(_ids(_find(workspace, snapshot, "red boats", k=500, mode=mode, sort="taken"))) == set(best)
+
+
 def test_a_filter_holds_before_captions_are_cut_off(
     workspace: Workspace, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_each_of_many_queries_has_a_status_of_its_own(client: httpx.Client) -> None:
-    asked = {"queries": ["a red boat", "x" * 600, "zwei rote Boote"], "a": "r1", "b": "r2", "k": 5}
+    asked = {"queries": ["a red boat", "x" * 3000, "zwei rote Boote"], "a": "r1", "b": "r2", "k": 5}
     found = client.post("/v1/comparisons", json=asked).json()
     assert [one["status"] for one in found["results"]] == [200, 400, 200]
     assert "at most 500" in found["results"][1]["error"]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.desk.errors import UsageProblem
 from app.desk.hits import Mode, QueryPart, SearchRequest
 from app.ui.address import address_of, asked_of, is_empty
 
@@ -69,3 +70,13 @@ def test_what_is_no_value_of_a_field_is_left_out_and_named() -> None:
     asked, left_out = asked_of("?text=a&mode=upside-down&since=2026-01-31&until=tomorrow")
     assert asked == SearchRequest(text="a", since=date(2026, 1, 31))
     assert left_out == ["tomorrow", "upside-down"]
+
+
+def test_what_all_fields_may_say_comes_back_and_more_is_refused() -> None:
+    asked = SearchRequest(
+        text="\U0001f6a4" * 500, caption="船" * 500, where="x" * 1000, domains=[f"d{n}" for n in range(100)]
+    )
+    address = address_of(asked)
+    assert asked_of(address) == (asked, [])
+    with pytest.raises(UsageProblem, match="too long for an address"):
+        asked_of("?text=" + "船" * 2000)

@@ -162,3 +162,12 @@ def test_an_empty_home_says_so(tmp_path_factory: pytest.TempPathFactory) -> None
         page = _page(client)
         assert "No pictures yet" in page
         assert 'data-drop="here"' in page
+
+
+def test_a_long_query_in_other_letters_is_asked_whole_on_every_page(client: httpx.Client) -> None:
+    page = _page(client, f"?text={'船' * 450}&dedup=1")
+    assert _data(page, "query") == "船" * 450
+    later = _page(client, _data(page, "address"), cursor=_data(page, "next"))
+    assert _data(later, "query") == "船" * 450
+    refused = client.post("/pictures", json={"address": f"?text={'船' * 2000}"})
+    assert "too long for an address" in refused.text
