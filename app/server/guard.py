@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.desk.errors import TooBusy
+from app.desk.errors import NotAllowed, TooBusy
 from app.server.places import RETRY_AFTER, Places
 from app.server.security import ANYONE, OWNER, Account, Attempts, Passwords, ProxySignIn, Role, parted
 
@@ -163,7 +163,10 @@ class Guard:
         if self.rules.lets_immich_in(route_of(scope), address):
             return _IMMICH
         if proxy is not None:
-            named = proxy.account(headers, address)
+            try:
+                named = proxy.account(headers, address)
+            except NotAllowed as error:
+                return refusal(401, "sign_in", str(error))
             if named is not None:
                 return named
             if passwords is None:
