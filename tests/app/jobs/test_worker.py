@@ -177,6 +177,23 @@ def test_a_job_has_one_worker_however_often_it_is_started(settings: Settings) ->
     assert job_of(settings, job.id).state == "queued"
 
 
+def test_a_lock_whose_file_its_last_holder_removed_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, path = lock._take, tmp_path / "j1.lock"
+    removed: list[Path] = []
+
+    def taken_late(descriptor: int, path: Path) -> bool:
+        if not removed:  # after it was opened, and before it was locked
+            path.unlink()
+            removed.append(path)
+        return take(descriptor, path)
+
+    monkeypatch.setattr(lock, "_take", taken_late)
+    with lock.hold(path, "the second worker"):
+        assert lock.holder(path) is not None
+
+
 def test_a_worker_that_cannot_be_looked_at_is_waited_for_all_the_same(settings: Settings) -> None:
     """Else it stays a zombie of the server as long as that lives."""
     job = update_job(settings)
