@@ -187,17 +187,20 @@ def cancel(settings: Settings, job_id: str) -> JobRecord:
         UnknownJob: There is no such job.
     """
     with _catalog(settings) as (home, catalog):
-        job = catalog.job(job_id)
-        if job.state in FINAL_STATES:
-            raise UsageProblem(
-                phrase(
-                    "Job {job} has ended already ({state}); there is nothing to cancel.",
-                    job=job.id,
-                    state=job.state,
+        while True:
+            job = catalog.job(job_id)
+            if job.state in FINAL_STATES:
+                raise UsageProblem(
+                    phrase(
+                        "Job {job} has ended already ({state}); there is nothing to cancel.",
+                        job=job.id,
+                        state=job.state,
+                    )
                 )
-            )
-        # The row first: whoever follows the job must not take the dead worker for a crash.
-        catalog.update_job(job.id, state="cancelled", error=None)
+            # The row first: whoever follows the job must not take the dead worker for a crash. What has ended, or was
+            # taken by a worker, since it was read is looked at again.
+            if catalog.update_job(job.id, only_from=job.state, state="cancelled", error=None):
+                break
         for number in (signal.SIGTERM, signal.SIGKILL):
             _signal(home, job.id, number)
             deadline = time.monotonic() + _STOP_SECONDS

@@ -253,6 +253,23 @@ def test_cancel_ends_the_worker_and_resume_queues_the_job_again(settings: Settin
     assert (again.state, again.error, again.finished) == ("queued", None, None)
 
 
+def test_a_job_that_ends_while_it_is_cancelled_is_not_called_cancelled(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, read = update_job(settings), Catalog.job
+
+    def ends_then(self: Catalog, job_id: str) -> JobRecord:
+        found = read(self, job_id)
+        if found.state == "queued":
+            self.update_job(job_id, state="succeeded")
+        return found
+
+    monkeypatch.setattr(Catalog, "job", ends_then)
+    with pytest.raises(UsageProblem, match="ended already"):
+        worker.cancel(settings, job.id)
+    assert job_of(settings, job.id).state == "succeeded"
+
+
 def test_a_worker_stands_back_as_far_as_the_settings_say(settings: Settings) -> None:
     settings = settings.model_copy(update={"niceness": 7})
     job = update_job(settings)
