@@ -93,7 +93,9 @@ _SENT_ONCE = [Depends(_sent_once)]
 
 
 @router.post("/chunks", status_code=202, dependencies=_SENT_ONCE)
-def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothing: NoQuery) -> Started:
+def add_chunk(
+    form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, state: State, nothing: NoQuery
+) -> Started:
     """Starts taking an upload in and returns the job; its result holds the report.
 
     `map` is like `text=caption`, once per column; `name` is what to call the chunk, else the file's name; with
@@ -101,6 +103,7 @@ def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothin
     fetched, where the setting `allow_fetch` allows it. With `update=true` an update follows, and the result names its
     job; that needs an admin. What a contributor uploads is searchable, and held until an admin accepts it.
     """
+    state.work.require_room()
     strategy = form.strategy
     if form.update:
         desk.require_admin()
