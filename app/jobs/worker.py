@@ -137,10 +137,16 @@ def follow(
 
 
 def wait(settings: Settings, job_id: str, stopping: threading.Event) -> JobRecord:
-    """Waits for a job that somebody else runs; returns it ended, or as it is when `stopping` is set."""
+    """Waits for a job that somebody else runs; returns it ended, or as it is when `stopping` is set.
+
+    One that was interrupted is returned, too, when nobody has begun it again for as long as that takes.
+    """
     with _catalog(settings) as (home, catalog):
+        going_on = time.monotonic()
         while (job := catalog.job(job_id)).state not in FINAL_STATES:
-            if stopping.wait(settings.poll_seconds):
+            if job.state != "interrupted":
+                going_on = time.monotonic()
+            if stopping.wait(settings.poll_seconds) or time.monotonic() - going_on > _START_SECONDS:
                 break
             if catalog.place != home.catalog_place:
                 catalog.follow(home.catalog_place)

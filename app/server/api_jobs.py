@@ -23,7 +23,7 @@ from app.jobs.intake import receive_stream, take_release_in
 from app.server.api_context import REFUSED, AdminDesk, AnyDesk, ContributorDesk, ErrorOut, NoQuery, State
 from app.server.routes import shown
 from ingest.intake import IntakeOptions
-from ingest.records import FINAL_STATES, JobRecord
+from ingest.records import JobRecord
 from model_updates.references import REFERENCES
 from model_updates.strategies import require_strategy
 from model_updates.strategy_pages import document, every_strategy, facts_named
@@ -180,15 +180,17 @@ async def events(
 ) -> AsyncIterator[ServerSentEvent]:
     """Streams a job as server-sent events: `job` now and whenever it changes, `end` when it has ended.
 
-    The data of each event is the job as `GET /v1/jobs/{id}` gives it. Whoever connects again is told how it stands.
+    One that was interrupted has ended once nobody begins it again. The data of each event is the job as
+    `GET /v1/jobs/{id}` gives it. Whoever connects again is told how it stands.
     """
     seen: JobRecord | None = None
     while not state.is_stopping:
-        if job != seen:
+        is_over = desk.is_over(job)
+        if job != seen or is_over:
             seen = job
-            name = "end" if job.state in FINAL_STATES else "job"
+            name = "end" if is_over else "job"
             yield ServerSentEvent(data=shown(document_of(job), desk), event=name, retry=2000)
-        if job.state in FINAL_STATES:
+        if is_over:
             return
         await asyncio.sleep(state.settings.poll_seconds)
         job = await run_in_threadpool(desk.job, job.id)

@@ -18,7 +18,7 @@ from app.home.workspace import Workspace
 from app.jobs import worker
 from app.server.places import BUSY
 from ingest.errors import CatalogError, IngestError
-from ingest.records import JobRecord
+from ingest.records import FINAL_STATES, JobRecord
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +106,10 @@ class Work:
         """
         if len(self.followed) >= _MOST_FOLLOWED:
             raise TooBusy(BUSY)
+
+    def is_over(self, job: JobRecord) -> bool:
+        """Whether nothing more happens with a job by itself: one that was interrupted is begun again while followed."""
+        return job.state in FINAL_STATES or (job.state == "interrupted" and job.id not in self.followed)
 
     def follow(self, job: JobRecord) -> None:
         """Has a thread of ours start a job's process, and start it again when it dies; or wait for it."""

@@ -155,6 +155,20 @@ def test_a_job_is_left_that_waits_for_long_and_for_no_work_of_another(
         assert worker.left(settings, {first.id}) == [second, waiting]
 
 
+def test_a_job_that_somebody_else_runs_is_waited_for_until_nobody_begins_it_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_START_SECONDS", 0.1)
+    job, stopping = update_job(settings), threading.Event()
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        catalog.update_job(job.id, state="interrupted")
+    giving_up = threading.Timer(20, stopping.set)
+    giving_up.start()
+    assert worker.wait(settings, job.id, stopping).state == "interrupted"
+    giving_up.cancel()
+    assert not stopping.is_set()
+
+
 def test_recover_leaves_a_living_worker_alone(settings: Settings) -> None:
     job = update_job(settings)
     path = worker.lock_file(Home(settings.home), job.id)
