@@ -15,7 +15,8 @@ from ingest.named_pictures import require_most
 from ingest.plan import make_plan
 from ingest.readers.container import EmbeddedPicture
 from ingest.readers.formats import open_container
-from ingest.readers.names import shown
+from ingest.readers.listing import Listing
+from ingest.readers.names import VIDEO_SUFFIXES, shown, suffix_of, text_of
 
 _FIXED_TIME = (2020, 1, 1, 0, 0, 0)  # the same content makes the same bytes
 
@@ -39,7 +40,8 @@ def write_upload(
 def sendable(source: Path, options: IntakeOptions) -> Iterator[Path]:
     """Yields one file of what is to be taken in, for who cannot look into folders of this machine.
 
-    A file is sent as it is; a folder as a zip of it, stored, as pictures are compressed already; and a table whose
+    A file is sent as it is; a folder as a zip of it, stored, as pictures are compressed already, without the hidden
+    files and videos that no reader takes; and a table whose
     pictures lie in `options.pictures` as a zip with those that it names.
 
     Raises:
@@ -52,13 +54,25 @@ def sendable(source: Path, options: IntakeOptions) -> Iterator[Path]:
         if options.pictures is not None:
             yield packed if _pack_table(packed, source, options.pictures, options) else source
         elif source.is_dir():
-            with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
-                for path in sorted(source.rglob("*")):
-                    if path.is_file() and not path.is_symlink():
-                        archive.write(path, path.relative_to(source))
+            _pack_folder(packed, source, options)
             yield packed
         else:
             yield source
+
+
+def _pack_folder(packed: Path, folder: Path, options: IntakeOptions) -> None:
+    listing = Listing(options.limits, {})
+    with _stored(packed) as archive:
+        for path in sorted(folder.rglob("*")):
+            name = path.relative_to(folder).as_posix()
+            is_left_out = listing.is_left_out(name) or suffix_of(name) in VIDEO_SUFFIXES
+            if not is_left_out and path.is_file() and not path.is_symlink():
+                archive.write(path, text_of(name))
+
+
+def _stored(packed: Path) -> zipfile.ZipFile:
+    # Dates outside a zip's years, 1980 to 2107, become the nearest: a camera without a clock writes such.
+    return zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED, strict_timestamps=False)
 
 
 def _pack_table(packed: Path, table: Path, pictures: Path, options: IntakeOptions) -> bool:
@@ -68,8 +82,8 @@ def _pack_table(packed: Path, table: Path, pictures: Path, options: IntakeOption
     require_most(plan, pictures)
     if any(isinstance(name, EmbeddedPicture) for name in plan.rows):
         return False
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
-        archive.write(table, table.name)
+    with _stored(packed) as archive:
+        archive.write(table, text_of(table.name))
         for name, data in container.read(plan.rows):
             if isinstance(data, bytes):
                 archive.writestr(name, data)

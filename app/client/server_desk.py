@@ -80,14 +80,14 @@ class ServerDesk(Connection):
         return cast(JobRecord, typed(JobRecord, document_in(answer)["job"]))
 
     def follow(self, job: str, on_change: OnJob) -> JobRecord:
-        """Is told of a job until it has ended; connects again when the line drops."""
+        """Is told of a job until it has ended, or the server gives it up; connects again when the line drops."""
         silent_since = time.monotonic()
         while True:
             try:
-                for record in self._events(job):
+                for is_over, record in self._events(job):
                     silent_since = time.monotonic()
                     on_change(record)
-                    if record.state in FINAL_STATES:
+                    if is_over or record.state in FINAL_STATES:
                         return record
             except (ServerAway, Refused) as error:
                 passes = isinstance(error, ServerAway) or error.status == _UNAVAILABLE
@@ -161,12 +161,15 @@ class ServerDesk(Connection):
             raise JobFailed(done)
         return done
 
-    def _events(self, job: str) -> Iterator[JobRecord]:
+    def _events(self, job: str) -> Iterator[tuple[bool, JobRecord]]:
         # A stream is silent for as long as nothing changes; the server sends a sign of life every 15 seconds.
         with self.stream("GET", f"/v1/jobs/{address_part(job)}/events") as stream:
+            name = ""
             for line in stream.iter_lines():
-                if line.startswith("data:"):
-                    yield typed(JobRecord, json.loads(line.removeprefix("data:")))
+                if line.startswith("event:"):
+                    name = line.removeprefix("event:").strip()
+                elif line.startswith("data:"):
+                    yield name == "end", typed(JobRecord, json.loads(line.removeprefix("data:")))
 
 
 def _method(one: Operation) -> Callable[..., Any]:

@@ -38,15 +38,15 @@ class LockHolder:
 
 @contextmanager
 def hold(path: Path, what: str) -> Iterator[None]:
-    """Holds the lock while the block runs; the file is made when missing, and never removed.
+    """Holds the lock while the block runs; the file is made when missing, and the block may remove it.
 
     Raises:
         UpdateRunning: Another process, or another block of this one, holds it.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    # A file that its last holder removed is seen by nobody, and nor is a lock on it.
+    while not _lies_at(descriptor := _taken(path), path):
+        os.close(descriptor)
     try:
-        if not _take(descriptor, path):
-            raise UpdateRunning(refusal(_read(path)))
         holder = LockHolder(
             os.getpid(), socket.gethostname(), datetime.now(UTC).isoformat("T", "seconds"), what
         )
@@ -88,6 +88,24 @@ def holder(path: Path) -> LockHolder | None:
     return None
 
 
+def _taken(path: Path) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        if not _take(descriptor, path):
+            raise UpdateRunning(refusal(_read(path)))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _lies_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
 def _take(descriptor: int, path: Path) -> bool:
     started = time.monotonic()
     patience = (_ATTEMPTS - 1) * _PAUSE_SECONDS
@@ -107,8 +125,8 @@ def _read(path: Path) -> LockHolder:
     try:
         facts = json.loads(path.read_bytes())
         return LockHolder(int(facts["pid"]), str(facts["host"]), str(facts["since"]), str(facts["what"]))
-    except (ValueError, KeyError, TypeError):
-        # Between taking the lock and writing who took it.
+    except (ValueError, KeyError, TypeError, FileNotFoundError):
+        # Between taking the lock and writing who took it, or between removing the file and freeing the lock.
         return LockHolder(0, socket.gethostname(), "just now", "starting")
 
 

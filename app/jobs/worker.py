@@ -137,10 +137,16 @@ def follow(
 
 
 def wait(settings: Settings, job_id: str, stopping: threading.Event) -> JobRecord:
-    """Waits for a job that somebody else runs; returns it ended, or as it is when `stopping` is set."""
+    """Waits for a job that somebody else runs; returns it ended, or as it is when `stopping` is set.
+
+    One that was interrupted is returned, too, when nobody has begun it again for as long as that takes.
+    """
     with _catalog(settings) as (home, catalog):
+        going_on = time.monotonic()
         while (job := catalog.job(job_id)).state not in FINAL_STATES:
-            if stopping.wait(settings.poll_seconds):
+            if job.state != "interrupted":
+                going_on = time.monotonic()
+            if stopping.wait(settings.poll_seconds) or time.monotonic() - going_on > _START_SECONDS:
                 break
             if catalog.place != home.catalog_place:
                 catalog.follow(home.catalog_place)
@@ -187,17 +193,20 @@ def cancel(settings: Settings, job_id: str) -> JobRecord:
         UnknownJob: There is no such job.
     """
     with _catalog(settings) as (home, catalog):
-        job = catalog.job(job_id)
-        if job.state in FINAL_STATES:
-            raise UsageProblem(
-                phrase(
-                    "Job {job} has ended already ({state}); there is nothing to cancel.",
-                    job=job.id,
-                    state=job.state,
+        while True:
+            job = catalog.job(job_id)
+            if job.state in FINAL_STATES:
+                raise UsageProblem(
+                    phrase(
+                        "Job {job} has ended already ({state}); there is nothing to cancel.",
+                        job=job.id,
+                        state=job.state,
+                    )
                 )
-            )
-        # The row first: whoever follows the job must not take the dead worker for a crash.
-        catalog.update_job(job.id, state="cancelled", error=None)
+            # The row first: whoever follows the job must not take the dead worker for a crash. What has ended, or was
+            # taken by a worker, since it was read is looked at again.
+            if catalog.update_job(job.id, only_from=job.state, state="cancelled", error=None):
+                break
         for number in (signal.SIGTERM, signal.SIGKILL):
             _signal(home, job.id, number)
             deadline = time.monotonic() + _STOP_SECONDS

@@ -92,12 +92,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _protect(app: FastAPI, settings: Settings, passwords: Passwords | None) -> None:
-    is_local = settings.host in LOOPBACK
     named = {urlsplit(origin).hostname or "" for origin in settings.origins}
+    is_local, is_signed_in = settings.host in LOOPBACK, settings.proxy_user_header is not None
+    is_open = passwords is None and (is_local or not is_signed_in)
     rules = Rules(
         passwords=passwords,
         origins=frozenset(settings.origins),
-        hosts=LOOPBACK | named if is_local and passwords is None else None,
+        hosts=LOOPBACK | named | {settings.host} if is_open else None,
         max_upload_bytes=settings.max_upload_bytes,
         proxy=ProxySignIn.of(settings),
         immich=tuple(settings.immich_from),

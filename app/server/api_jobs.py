@@ -23,7 +23,7 @@ from app.jobs.intake import receive_stream, take_release_in
 from app.server.api_context import REFUSED, AdminDesk, AnyDesk, ContributorDesk, ErrorOut, NoQuery, State
 from app.server.routes import shown
 from ingest.intake import IntakeOptions
-from ingest.records import FINAL_STATES, JobRecord
+from ingest.records import JobRecord
 from model_updates.references import REFERENCES
 from model_updates.strategies import require_strategy
 from model_updates.strategy_pages import document, every_strategy, facts_named
@@ -93,7 +93,9 @@ _SENT_ONCE = [Depends(_sent_once)]
 
 
 @router.post("/chunks", status_code=202, dependencies=_SENT_ONCE)
-def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothing: NoQuery) -> Started:
+def add_chunk(
+    form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, state: State, nothing: NoQuery
+) -> Started:
     """Starts taking an upload in and returns the job; its result holds the report.
 
     `map` is like `text=caption`, once per column; `name` is what to call the chunk, else the file's name; with
@@ -101,6 +103,7 @@ def add_chunk(form: Annotated[Upload, _MULTIPART], desk: ContributorDesk, nothin
     fetched, where the setting `allow_fetch` allows it. With `update=true` an update follows, and the result names its
     job; that needs an admin. What a contributor uploads is searchable, and held until an admin accepts it.
     """
+    state.work.require_room()
     strategy = form.strategy
     if form.update:
         desk.require_admin()
@@ -177,15 +180,17 @@ async def events(
 ) -> AsyncIterator[ServerSentEvent]:
     """Streams a job as server-sent events: `job` now and whenever it changes, `end` when it has ended.
 
-    The data of each event is the job as `GET /v1/jobs/{id}` gives it. Whoever connects again is told how it stands.
+    One that was interrupted has ended once nobody begins it again. The data of each event is the job as
+    `GET /v1/jobs/{id}` gives it. Whoever connects again is told how it stands.
     """
     seen: JobRecord | None = None
     while not state.is_stopping:
-        if job != seen:
+        is_over = desk.is_over(job)
+        if job != seen or is_over:
             seen = job
-            name = "end" if job.state in FINAL_STATES else "job"
+            name = "end" if is_over else "job"
             yield ServerSentEvent(data=shown(document_of(job), desk), event=name, retry=2000)
-        if job.state in FINAL_STATES:
+        if is_over:
             return
         await asyncio.sleep(state.settings.poll_seconds)
         job = await run_in_threadpool(desk.job, job.id)

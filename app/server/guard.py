@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.desk.errors import TooBusy
+from app.desk.errors import NotAllowed, TooBusy
 from app.server.places import RETRY_AFTER, Places
 from app.server.security import ANYONE, OWNER, Account, Attempts, Passwords, ProxySignIn, Role, parted
 
@@ -59,8 +59,8 @@ class Rules:
 
     passwords: Passwords | None  # The accounts; None lets everybody in as admin
     origins: Collection[str]  # Web origins that may call, beside the server's own
-    # Names the server may be called by; None allows any. Without passwords this must be set, or a web page
-    # whose name is pointed at this machine could call the server from its visitor's browser.
+    # Names the server may be called by, beside literal addresses; None allows any. Where nobody signs in this must be
+    # set, or a web page whose name is pointed at this machine could call the server from its visitor's browser.
     hosts: Collection[str] | None
     max_upload_bytes: int  # The largest uploaded file
     # That signs people in; with it alone, a request that did not come through it is refused
@@ -118,7 +118,7 @@ class Guard:
 
     def _refuse_request(self, method: str, path: str, headers: Headers) -> JSONResponse | None:
         host = _host_name(headers.get("host", ""))
-        if self.rules.hosts is not None and host not in self.rules.hosts:
+        if not self._is_called(host):
             return refusal(
                 400,
                 "unknown_host",
@@ -139,6 +139,10 @@ class Guard:
                 f"Pages of {origin[:80]!r} may not call this server; see the setting `origins`.",
             )
         return self._refuse_size(path, headers)
+
+    def _is_called(self, host: str) -> bool:
+        hosts = self.rules.hosts
+        return hosts is None or host in hosts or _is_literal(host)
 
     def _is_known_origin(self, origin: str, host: str) -> bool:
         own = urlsplit(origin)
@@ -163,7 +167,10 @@ class Guard:
         if self.rules.lets_immich_in(route_of(scope), address):
             return _IMMICH
         if proxy is not None:
-            named = proxy.account(headers, address)
+            try:
+                named = proxy.account(headers, address)
+            except NotAllowed as error:
+                return refusal(401, "sign_in", str(error))
             if named is not None:
                 return named
             if passwords is None:
@@ -237,6 +244,13 @@ def needed_role(method: str, path: str) -> Role:
 
 def _host_name(host: str) -> str:
     return (urlsplit(f"//{host}").hostname or "").lower() if host.isprintable() and "/" not in host else ""
+
+
+def _is_literal(host: str) -> bool:
+    try:
+        return bool(ip_address(host))
+    except ValueError:
+        return False
 
 
 def _sign_in(sentence: str) -> JSONResponse:

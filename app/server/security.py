@@ -49,6 +49,8 @@ _COST, _BLOCK, _LANES = 2**14, 8, 1
 _MOST_REMEMBERED = 1000
 _MOST_TRIED = 20_000
 _LONGEST_NAME = 64
+_LONGEST_SENT = 254  # as long as an address of mail can be
+_GROUP = "group:"  # no name holds a colon, so nobody is called what a group is
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +132,9 @@ class ProxySignIn:
     user_header: str  # that holds the name; the proxy must set or remove it on every request
     groups_header: str  # that holds groups, with commas between them
     addresses: frozenset[str]  # of the proxy; a request from anywhere else is not believed
-    admins: frozenset[str]  # names or groups that are admins
-    contributors: frozenset[str]  # names or groups that are contributors; everybody else searches
+    # Who are admins, or contributors; everybody else searches. `group:NAME` is a group, NAME alone is either.
+    admins: frozenset[str]
+    contributors: frozenset[str]
 
     @classmethod
     def of(cls, settings: Settings) -> ProxySignIn | None:
@@ -147,15 +150,33 @@ class ProxySignIn:
         )
 
     def account(self, headers: Mapping[str, str], address: str) -> Account | None:
-        """Returns who is asking, or None when the request did not come through the proxy or names nobody."""
-        name = headers.get(self.user_header, "").strip()
-        if address not in self.addresses or not _NAME.fullmatch(name):
+        """Returns who is asking, or None when the request did not come through the proxy or names nobody.
+
+        Raises:
+            NotAllowed: nobody can be called what the proxy says; the sentence repeats it.
+        """
+        name = _sent(headers, self.user_header).strip()
+        if address not in self.addresses or not name:
             return None
-        groups = headers.get(self.groups_header, "").split(",")
-        called = {name, *(group.strip() for group in groups)}
+        if ":" in name or not name.isprintable() or len(name) > _LONGEST_SENT:
+            raise NotAllowed(
+                f"The proxy says that you are {name[:80]!r}, which cannot be a user name: use up to {_LONGEST_SENT} "
+                "printable characters without a colon."
+            )
+        groups = {group.strip() for group in _sent(headers, self.groups_header).split(",")}
+        called = {name} | groups | {_GROUP + group for group in groups}
         if called & self.admins:
             return Account(name, "admin")
         return Account(name, "contributor" if called & self.contributors else "searcher")
+
+
+def _sent(headers: Mapping[str, str], name: str) -> str:
+    """Returns a header as proxies mean it: names are sent in UTF-8, and frameworks read headers as Latin-1."""
+    value = headers.get(name, "")
+    try:
+        return value.encode("latin-1").decode()
+    except UnicodeError:
+        return value
 
 
 class Passwords:

@@ -79,6 +79,10 @@ class Served(AtHome):
 
     expect = begin
 
+    def is_over(self, job: JobRecord) -> bool:
+        """Whether nothing more happens with a job by itself."""
+        return self._serving.work.is_over(job)
+
     def changed_gallery(self) -> None:
         """Hides at once what left the gallery."""
         self._serving.hide()

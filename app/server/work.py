@@ -11,17 +11,19 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 
-from app.desk.errors import AppError, HomeDamaged
+from app.desk.errors import AppError, HomeDamaged, TooBusy
 from app.desk.troubles import passes
 from app.home import holding
 from app.home.workspace import Workspace
 from app.jobs import worker
+from app.server.places import BUSY
 from ingest.errors import CatalogError, IngestError
-from ingest.records import JobRecord
+from ingest.records import FINAL_STATES, JobRecord
 
 logger = logging.getLogger(__name__)
 
-_JOBS_LOOKED_AT = 50
+_UNFINISHED = ("queued", "interrupted", "running")  # what begins meanwhile is seen twice, and not missed
+_MOST_FOLLOWED = 200  # each takes a thread, of which a container may have few
 
 
 class Work:
@@ -79,7 +81,9 @@ class Work:
         """
         if self._settings.jobs == "here":
             worker.recover(self._settings)
-        for job in self._workspace.catalog.jobs(limit=_JOBS_LOOKED_AT)[::-1]:
+        catalog = self._workspace.catalog
+        found = [job for state in _UNFINISHED for job in catalog.jobs(state=state)[::-1]]
+        for job in sorted(found, key=lambda one: one.created):
             if not worker.is_for(self._workspace.home, job):
                 continue
             waits = job.state in {"queued", "interrupted"}
@@ -93,6 +97,19 @@ class Work:
             for job in worker.left(self._settings, self.followed):
                 logger.info("job %s waits and nobody is at work before it; it is begun here", job.id)
                 self.follow(job)
+
+    def require_room(self) -> None:
+        """Refuses another upload while very many jobs wait.
+
+        Raises:
+            TooBusy: they do.
+        """
+        if len(self.followed) >= _MOST_FOLLOWED:
+            raise TooBusy(BUSY)
+
+    def is_over(self, job: JobRecord) -> bool:
+        """Whether nothing more happens with a job by itself: one that was interrupted is begun again while followed."""
+        return job.state in FINAL_STATES or (job.state == "interrupted" and job.id not in self.followed)
 
     def follow(self, job: JobRecord) -> None:
         """Has a thread of ours start a job's process, and start it again when it dies; or wait for it."""

@@ -17,7 +17,7 @@ from app.ui.events import AT_ONCE
 from app.ui.parts import text
 from app.ui.running import unfinished
 from app.ui.wording import refusal
-from ingest.records import FINAL_STATES, JobRecord
+from ingest.records import JobRecord
 from ingest.sentence import phrase
 
 _POLL_SECONDS = 1.0
@@ -118,7 +118,7 @@ class UploadStep:
 
     def _watch(self, visit: Visit, job_id: str) -> Shown:
         job = visit.desk.job(job_id)
-        if job.state not in FINAL_STATES:
+        if not visit.desk.is_over(job):
             return {self.said: update_words.progress_view(job.state, job.progress, visit.say)}
         if job.state != "succeeded":
             line = "Stopped." if job.state == "cancelled" else (job.error or job.state)
@@ -128,5 +128,6 @@ class UploadStep:
     def _resume(self, visit: Visit) -> Shown:
         """Finds an upload that is still being taken in."""
         job = unfinished(visit.desk.jobs(), "ingest")
-        # Who was quicker than this answer keeps what was said meanwhile.
-        return self._uploading(visit, job) if job is not None else {self.check: gr.update()}
+        if job is None or visit.desk.is_over(job):
+            return {self.check: gr.update()}  # who was quicker than this answer keeps what was said meanwhile
+        return self._uploading(visit, job)

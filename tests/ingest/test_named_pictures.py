@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,20 @@ def test_one_file_of_a_table_and_its_pictures_gives_the_same_chunk(
     assert not file.exists()
     assert sent.chunk_id == here.chunk_id
     assert [row.code for row in rows_of(sent, "rejected")] == ["image_missing"]
+
+
+def test_a_folder_is_sent_without_what_intake_leaves_out_whatever_its_names_and_dates_are(
+    place: Place, tmp_path: Path
+) -> None:
+    folder = tmp_path / "photos"
+    for name in ("old.png", ".env", ".git/config.png", "film.mp4", "Thumbs.db"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(picture(1))
+    os.utime(folder / "old.png", (0, 0))
+    (folder / os.fsdecode(b"caf\xe9.png")).write_bytes(picture(2))
+    with sendable(folder, IntakeOptions()) as file:
+        assert sorted(zipfile.ZipFile(file).namelist()) == ["caf?.png", "old.png"]
+        assert place.ingest(file).new_images == 2
 
 
 def test_what_is_not_there_cannot_be_sent(tmp_path: Path, photos: Path) -> None:

@@ -27,6 +27,7 @@ from app.desk.troubles import trouble_of
 from app.home.settings import load_settings
 from app.server.security import Passwords, password_line
 from ingest.catalog import Catalog
+from ingest.records import JobRecord
 from tests.app import small_home
 from tests.app.server.served import Served, make_home, sample_upload, served
 
@@ -154,6 +155,17 @@ def test_a_job_is_followed_across_a_start_of_its_server(monkeypatch: pytest.Monk
             with pytest.raises(Refused, match="starting"):
                 client.follow("j1", lambda _: None)
         server.shutdown()
+
+
+def test_a_job_that_was_interrupted_for_good_is_followed_no_longer(server: Served, client: Desk) -> None:
+    catalog = server.serving.workspace.catalog
+    job = catalog.add_job("doctor")
+    catalog.update_job(job.id, state="interrupted", error="Its process was killed.")
+    ended: list[JobRecord] = []
+    following = Thread(target=lambda: ended.append(client.follow(job.id, lambda _: None)), daemon=True)
+    following.start()
+    following.join(timeout=20)
+    assert [one.state for one in ended] == ["interrupted"]
 
 
 # The command line

@@ -155,6 +155,20 @@ def test_a_job_is_left_that_waits_for_long_and_for_no_work_of_another(
         assert worker.left(settings, {first.id}) == [second, waiting]
 
 
+def test_a_job_that_somebody_else_runs_is_waited_for_until_nobody_begins_it_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_START_SECONDS", 0.1)
+    job, stopping = update_job(settings), threading.Event()
+    with Catalog.open(settings.home / "catalog.sqlite") as catalog:
+        catalog.update_job(job.id, state="interrupted")
+    giving_up = threading.Timer(20, stopping.set)
+    giving_up.start()
+    assert worker.wait(settings, job.id, stopping).state == "interrupted"
+    giving_up.cancel()
+    assert not stopping.is_set()
+
+
 def test_recover_leaves_a_living_worker_alone(settings: Settings) -> None:
     job = update_job(settings)
     path = worker.lock_file(Home(settings.home), job.id)
@@ -175,6 +189,23 @@ def test_a_job_has_one_worker_however_often_it_is_started(settings: Settings) ->
     with lock.hold(path, "the first worker"):
         assert job_runner.run_job(settings, job.id) == UpdateRunning.default_exit_code
     assert job_of(settings, job.id).state == "queued"
+
+
+def test_a_lock_whose_file_its_last_holder_removed_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, path = lock._take, tmp_path / "j1.lock"
+    removed: list[Path] = []
+
+    def taken_late(descriptor: int, path: Path) -> bool:
+        if not removed:  # after it was opened, and before it was locked
+            path.unlink()
+            removed.append(path)
+        return take(descriptor, path)
+
+    monkeypatch.setattr(lock, "_take", taken_late)
+    with lock.hold(path, "the second worker"):
+        assert lock.holder(path) is not None
 
 
 def test_a_worker_that_cannot_be_looked_at_is_waited_for_all_the_same(settings: Settings) -> None:
@@ -234,6 +265,23 @@ def test_cancel_ends_the_worker_and_resume_queues_the_job_again(settings: Settin
     assert worker.follow(settings, job.id).state == "cancelled"  # nobody takes it up again
     again = worker.resume(settings, job.id)
     assert (again.state, again.error, again.finished) == ("queued", None, None)
+
+
+def test_a_job_that_ends_while_it_is_cancelled_is_not_called_cancelled(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, read = update_job(settings), Catalog.job
+
+    def ends_then(self: Catalog, job_id: str) -> JobRecord:
+        found = read(self, job_id)
+        if found.state == "queued":
+            self.update_job(job_id, state="succeeded")
+        return found
+
+    monkeypatch.setattr(Catalog, "job", ends_then)
+    with pytest.raises(UsageProblem, match="ended already"):
+        worker.cancel(settings, job.id)
+    assert job_of(settings, job.id).state == "succeeded"
 
 
 def test_a_worker_stands_back_as_far_as_the_settings_say(settings: Settings) -> None:

@@ -55,6 +55,20 @@ def test_a_job_that_ended_long_ago_is_told_once(server: Served, client: httpx.Cl
         assert [(name, said["id"]) for name, said in _events(stream)] == [("end", job.id)]
 
 
+def test_an_interrupted_job_has_ended_once_nobody_begins_it_again(
+    server: Served, client: httpx.Client
+) -> None:
+    catalog, followed = server.serving.workspace.catalog, server.serving.work.followed
+    job = catalog.add_job("gallery")
+    catalog.update_job(job.id, state="interrupted")
+    followed.add(job.id)
+    with client.stream("GET", f"/v1/jobs/{job.id}/events") as stream:
+        told = _events(stream)
+        assert [(name, said["state"]) for name, said in [next(told)]] == [("job", "interrupted")]
+        followed.discard(job.id)
+        assert [(name, said["state"]) for name, said in told] == [("end", "interrupted")]
+
+
 def test_a_job_that_does_not_exist_is_a_404_and_no_stream(client: httpx.Client) -> None:
     answer = client.get("/v1/jobs/j999/events")
     assert (answer.status_code, answer.json()["code"]) == (404, "unknown_job")

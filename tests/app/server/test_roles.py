@@ -84,7 +84,8 @@ def test_a_proxy_names_who_is_asking_and_their_groups(
 
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"X-Forwarded-User": ""}, {"X-Forwarded-User": "a b\tc"}, {"X-Forwarded-Groups": "librarians"}],
+    [{}, {"X-Forwarded-User": ""}, {"X-Forwarded-User": "a b\tc"}, {"X-Forwarded-User": "a:b"}]
+    + [{"X-Forwarded-Groups": "librarians"}],
 )
 def test_whom_the_proxy_does_not_name_is_refused(behind_proxy: Served, headers: dict[str, str]) -> None:
     with behind_proxy.client(headers=headers) as client:
@@ -92,6 +93,31 @@ def test_whom_the_proxy_does_not_name_is_refused(behind_proxy: Served, headers: 
             answer = client.get(path)
             assert (answer.status_code, answer.json()["code"]) == (401, "sign_in")
         assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("name", ["ada+work@example.org", "o'hara", "Ada Lovelace", "Zoë", "李娜"])
+def test_people_are_let_in_by_whatever_name_the_proxy_has_for_them(behind_proxy: Served, name: str) -> None:
+    with behind_proxy.client(headers=[(b"X-Forwarded-User", name.encode())]) as client:
+        assert client.get("/v1/releases").status_code == 200
+    proxy = ProxySignIn.of(Settings(**{**PROXY, "proxy_admins": [name]}))  # type: ignore[arg-type]
+    assert proxy is not None
+    assert proxy.account({"X-Forwarded-User": name.encode().decode("latin-1")}, "127.0.0.1") == Account(
+        name, "admin"
+    )
+
+
+def test_a_name_that_cannot_be_one_is_repeated(behind_proxy: Served) -> None:
+    with behind_proxy.client(headers={"X-Forwarded-User": "ada:work"}) as client:
+        assert "'ada:work'" in client.get("/v1/releases").json()["error"]
+
+
+def test_nobody_has_the_role_of_a_group_by_being_called_like_it() -> None:
+    proxy = ProxySignIn.of(Settings(**{**PROXY, "proxy_admins": ["group:librarians"]}))  # type: ignore[arg-type]
+    assert proxy is not None
+    asked = {"X-Forwarded-User": "librarians", "X-Forwarded-Groups": "staff"}
+    assert proxy.account(asked, "127.0.0.1") == Account("librarians", "searcher")
+    member = {"X-Forwarded-User": "bo", "X-Forwarded-Groups": "staff, librarians"}
+    assert proxy.account(member, "127.0.0.1") == Account("bo", "admin")
 
 
 def test_the_header_is_believed_from_the_proxys_address_alone() -> None:

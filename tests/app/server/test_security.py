@@ -293,6 +293,18 @@ def test_loopback_without_passwords_answers_to_its_own_names_only(tmp_path: Path
         assert (rebound.status_code, rebound.json()["code"]) == (400, "unknown_host")
 
 
+def test_an_open_server_on_the_network_answers_to_addresses_and_to_names_it_was_told(tmp_path: Path) -> None:
+    settings = make_home(tmp_path, host="0.0.0.0", allow_open=True, origins=["http://gallery.lan:7860"])
+    with served(settings) as running, running.client() as client:
+        for host, status in (
+            ("192.168.1.10:7860", 200),
+            ("[fe80::1]", 200),
+            ("gallery.lan", 200),
+            ("evil.example", 400),
+        ):
+            assert client.get("/v1/releases", headers={"Host": host}).status_code == status
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.10", "example.org"])
 def test_the_network_is_not_served_by_accident(tmp_path: Path, host: str) -> None:
     with pytest.raises(UsageProblem, match="password file"):

@@ -15,6 +15,7 @@ import pytest
 from app.home.workspace import Workspace
 from app.jobs import requests, worker
 from app.learning import going_live
+from app.server.work import Work
 from ingest.intake import IntakeOptions
 from ingest.records import FINAL_STATES
 from tests.app.server.served import PICTURES, make_home, refusal, sample_upload, served
@@ -116,6 +117,29 @@ def test_a_server_takes_up_the_uploads_that_one_before_it_left(tmp_path: Path) -
     with served(settings) as running, running.client() as client:
         assert ended(client, {"id": job.id})["state"] == "succeeded"
         assert hits_after_a_moment(client, PICTURES + 2) == PICTURES + 2
+
+
+def test_an_interrupted_upload_is_taken_up_however_many_jobs_came_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Workspace.open(make_home(tmp_path)) as workspace:
+        upload = workspace.catalog.add_job("ingest")
+        workspace.catalog.update_job(upload.id, state="interrupted")
+        for _ in range(60):
+            workspace.catalog.update_job(workspace.catalog.add_job("gallery").id, state="succeeded")
+        waiting = workspace.catalog.add_job("gallery")
+        work, taken = Work(workspace, on_ended=lambda: None), list[str]()
+        monkeypatch.setattr(work, "follow", lambda job: taken.append(job.id))
+        work.take_up()
+    assert taken == [upload.id, waiting.id]
+
+
+def test_an_upload_is_refused_while_very_many_jobs_wait(tmp_path: Path) -> None:
+    with served(make_home(tmp_path), with_jobs=False) as running, running.client() as client:
+        running.serving.work.followed |= {f"j{n}" for n in range(1000, 1200)}
+        answer = client.post("/v1/chunks", files={"file": ("more.csv", b"image,caption\n")})
+        assert (answer.status_code, answer.json()["code"]) == (503, "too_busy")
+        assert running.serving.workspace.catalog.jobs() == []
 
 
 def test_a_server_begins_what_one_beside_it_queued_and_left(
