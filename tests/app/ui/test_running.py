@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gradio as gr
@@ -47,7 +48,8 @@ async def _drawn(serving: Serving) -> UploadStep:
 def test_an_upload_that_nobody_begins_again_lets_another_be_sent(tmp_path: Path) -> None:
     with Workspace.open(make_home(tmp_path)) as workspace:
         serving = Serving(workspace)
-        step = asyncio.run(_drawn(serving))
+        with ThreadPoolExecutor() as elsewhere:  # this thread may have a loop, of a browser test before
+            step = elsewhere.submit(asyncio.run, _drawn(serving)).result()
         visit = Visit(Served(serving, ANYONE), ENGLISH, "")
         job = workspace.catalog.add_job("ingest")
         workspace.catalog.update_job(job.id, state="interrupted", error="Its process was killed.")
