@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +34,7 @@ _JOINING_MAY_FAIL: tuple[type[Exception], ...] = (*OWN_ERRORS, OSError, MemoryEr
 _ROUNDED = 1.1  # what a store's pages take more than what they hold
 _BYTES_A_PICTURE = 24_000  # thumbnail, features, vector and rows
 _PATIENCE = 86_400.0  # seconds that an upload waits for others, of which there may be many
-_LET_IN = 0.15  # seconds after a part in which one that waits, and looks ten times a second, takes its turn
+_LET_IN = 0.15  # seconds between parts in which one that waits, and looks ten times a second, takes its turn
 _PROCESS_BYTES = 240 << 20  # of a process that takes pictures in, beside what it reads of the live release
 ATTEMPTS = 5  # how often a commit is tried again when others commit in between
 
@@ -81,19 +79,15 @@ def add_chunk(
             disk=round(_ROUNDED * size) + _BYTES_A_PICTURE * pictures,
             memory=_PROCESS_BYTES + workspace.releases.bytes_to_open(live),
         ),
-        turn=lambda: _turn(workspace, progress),
+        turn=partial(
+            holding.intake,
+            workspace.home,
+            patience=_PATIENCE,
+            waiting=lambda found: progress(_waits_for(found.pid)),
+        ),
     )
     commit, embedded = finish(workspace, report.chunk_id, options, by=by, progress=progress)
     return AddOutcome(report, commit or sooner.commit, embedded + sooner.embedded, made_again)
-
-
-@contextmanager
-def _turn(workspace: Workspace, progress: Tell) -> Iterator[None]:
-    """Takes one part of an upload in while no other is."""
-    patient = partial(holding.intake, workspace.home, patience=_PATIENCE)
-    with patient(waiting=lambda found: progress(_waits_for(found.pid))):
-        yield
-    time.sleep(_LET_IN)
 
 
 def finish(
@@ -155,6 +149,7 @@ class _Sooner:
         self.embedded = 0
 
     def __call__(self, new_pictures: int) -> None:
+        time.sleep(_LET_IN)
         if new_pictures < self._due:
             return
         self._due = 2 * new_pictures

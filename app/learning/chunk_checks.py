@@ -221,9 +221,8 @@ class _Gathered:
     release: ReleaseRecord
     encoder: SearchEncoder
     chunk: str
-    _said: dict[str, dict[str, str]] = field(
-        default_factory=dict
-    )  # captions that may be believed, by language
+    # captions that may be believed, by language and group
+    _said: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def slices(self) -> dict[SliceKey, list[Pair]]:
         found: dict[SliceKey, list[Pair]] = {}

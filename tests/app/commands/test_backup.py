@@ -373,7 +373,8 @@ def test_what_an_earlier_backup_has_lost_is_written_again(
         if harm == "cut short":
             lost.write_bytes(data[:-9])
     second = backup(home, tmp_path / "backups")
-    document("restore", second["path"], home=tmp_path / "there")
+    restored = document("restore", second["path"], home=tmp_path / "there")
+    assert restored["backup"] == second["path"]
 
 
 def test_the_newest_backup_is_the_last_one_written_whatever_the_clock_says(
