@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from speed_folders import changed_folder, unchanged_folder
+from speed_folders import changed_folder, photographs, unchanged_folder
 from speed_language import taught_language
 from speed_minute import first_minute, installing
 from speed_parts import bulk_embedding, help_seconds, text_query
@@ -47,6 +47,7 @@ PARTS = (
     "help",
     "rescan",
     "changes",
+    "photographs",
     "install",
     "minute",
     "searching",
@@ -98,6 +99,7 @@ def parts(folder: Path, *, quick: bool) -> dict[str, Callable[[], Measured]]:
         "changes": lambda: changed_folder(
             folder, pictures=10_000 // few, rounds=5 // few or 1, changes=100 // few
         ),
+        "photographs": lambda: photographs(folder, pictures=100 // few, rounds=3 // few or 1),
         "minute": lambda: first_minute(folder, rounds=1 if quick else 3, few=20 if quick else None),
     }
 

@@ -14,6 +14,8 @@ from speed_timing import Measured, Took, perennial, require, spread
 PER_FOLDER = 100
 BAR = 3.0  # seconds, for a folder that is as it was
 CHANGED_BAR = 10.0
+CAMERA = (4000, 3000)
+CAMERA_BAR = 150.0  # ms of the processor
 
 
 def unchanged_folder(work: Path, *, pictures: int, rounds: int) -> Measured:
@@ -39,6 +41,31 @@ def changed_folder(work: Path, *, pictures: int, rounds: int, changes: int) -> M
         took.append(added)
     what = f"`perennial add` of {pictures:,} pictures, {changes} new, {changes} moved, {changes} deleted"
     return _measured(what, took, CHANGED_BAR, folder)
+
+
+def photographs(work: Path, *, pictures: int, rounds: int) -> Measured:
+    """Times `perennial add` of a folder with photographs as large as those of cameras, into a new home each time."""
+    folder = work / "photographs"
+    folder.mkdir()
+    for number in range(pictures):
+        (folder / f"IMG_{number:05}.jpg").write_bytes(_photograph(number))
+    took = []
+    for number in range(rounds):
+        home = work / f"photographs-home-{number}"
+        perennial("init", "--home", home, "--json")
+        added, report = perennial("add", folder, "--home", home, "--json")
+        require(report["new_images"] == pictures, report)
+        took.append(added)
+    cpus = [1000 * one.cpu / pictures for one in took]
+    wall, cpu = (statistics.median(one) for one in ([one.wall for one in took], cpus))
+    return Measured(
+        f"`perennial add` of {pictures} photographs of 12 megapixels",
+        f"{cpu:.0f} ms of the processor a picture, {pictures / wall:.1f} pictures a second",
+        f"<= {CAMERA_BAR:.0f} ms",
+        cpu <= CAMERA_BAR,
+        f"JPEG pictures of {CAMERA[0]} x {CAMERA[1]} with grain, seeds 0 and on; `perennial-photo`; minimum / median / "
+        f"maximum of {rounds} new processes, from start to end: {spread([one.wall for one in took])}",
+    )
 
 
 def write_pictures(folder: Path, numbers: range) -> None:
@@ -93,6 +120,16 @@ def _measured(what: str, took: list[Took], bar: float, folder: Path) -> Measured
 
 def _folders(folder: Path) -> int:
     return sum(path.is_dir() for path in folder.rglob("*"))
+
+
+def _photograph(seed: int) -> bytes:
+    rng = np.random.default_rng(seed)
+    shapes = rng.integers(40, 215, (6, 8, 3), dtype=np.uint8)
+    levels = np.asarray(Image.fromarray(shapes).resize(CAMERA, Image.Resampling.BICUBIC), np.int16)
+    grain = np.tile(rng.integers(-20, 21, (250, 250, 3), np.int16), (CAMERA[1] // 250, CAMERA[0] // 250, 1))
+    buffer = io.BytesIO()
+    Image.fromarray(np.clip(levels + grain, 0, 255).astype(np.uint8)).save(buffer, "JPEG", quality=85)
+    return buffer.getvalue()
 
 
 def _picture(seed: int) -> bytes:

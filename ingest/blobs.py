@@ -8,7 +8,7 @@ from typing import Protocol
 from PIL import Image
 
 from ingest.errors import StoreDamaged, StoreMisuse, UnknownImage
-from ingest.images import decode
+from ingest.images import EMBEDDED_SIDE, decode
 from ingest.limits import Limits
 from ingest.pair import ImageId, image_id_of
 
@@ -96,7 +96,15 @@ class BlobStore:
         Raises:
             UnknownImage: no such picture.
         """
-        return decoded(self.original(image_id), side=side)
+        return decode(self.original(image_id), _STORED, side=side).image
+
+    def embedded(self, image_id: ImageId) -> Image.Image:
+        """Returns the picture as `image` does, as large as an image tower may look at; a JPEG is decoded smaller.
+
+        Raises:
+            UnknownImage: no such picture.
+        """
+        return for_embedding(self.original(image_id))
 
     def original(self, image_id: ImageId) -> bytes:
         """Returns the file exactly as it was uploaded, metadata included: not for showing in public."""
@@ -163,9 +171,9 @@ class BlobStore:
         return found
 
 
-def decoded(original: bytes, *, side: int = 0) -> Image.Image:
-    """Returns the picture of a stored file, as `BlobStore.image` does."""
-    return decode(original, _STORED, side=side).image
+def for_embedding(original: bytes) -> Image.Image:
+    """Returns the picture of a stored file, as `BlobStore.embedded` does."""
+    return decode(original, _STORED, shorter=EMBEDDED_SIDE).image
 
 
 def _records(

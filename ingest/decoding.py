@@ -31,6 +31,14 @@ _ENDING_SECONDS = 5.0
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
 
 
+_MOST_AT_ONCE = 4  # each may take as much memory as its picture has pixels
+
+
+def at_once() -> int:
+    """Returns how many pictures are decoded at once: as many as there are cores, or fewer."""
+    return min(_MOST_AT_ONCE, int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
+
+
 def decode_apart(
     data: bytes,
     limits: Limits = DEFAULT_LIMITS,

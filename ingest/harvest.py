@@ -10,21 +10,19 @@ from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
 from ingest.checks import Accepted, Judge, judge_split, repeated_captions
 from ingest.copies import Copies, CopyFinder
-from ingest.decoding import decode_apart
 from ingest.errors import BadImage, NoValidPair, StoreError
 from ingest.facts.record import PictureFacts, together
 from ingest.grouping import Anchor, Claim, Settled, settle_splits
 from ingest.held_out import grown
-from ingest.images import thumbnail
 from ingest.limits import Limits
-from ingest.pair import ImageId, SliceKey, Split, image_id_of
+from ingest.look import ReadPicture, look_at, looked_at
+from ingest.pair import ImageId, SliceKey, Split
 from ingest.plan import IntakePlan
 from ingest.readers.container import Row, Skipped, Told
 from ingest.readers.names import shown
 from ingest.records import NewAside, NewImage
 from ingest.report import ReportRow, regained_note, top_reasons
 from ingest.sentence import joined, phrase
-from ingest.sketch import sketch_of
 from ingest.unsettled import Unsettled
 from ingest.written import CaptionInFile
 from ingest.written import rows_of as written_rows
@@ -83,15 +81,15 @@ class Harvest:
     ) -> Iterator[tuple[ImageId, bytes, bytes]]:
         """Judges each picture of a plan, and yields `(id, original, thumbnail)` of those that have to be stored."""
         unread = dict(plan.rows)
-        for done, (name, data) in enumerate(pictures, start=1):
-            rows = plan.rows[name]
+        for done, read in enumerate(looked_at(pictures, self._is_new, self._limits), start=1):
+            name, data, rows = read.name, read.data, plan.rows[read.name]
             unread.pop(name, None)
             places = [row.where for row in rows] or [shown(name)]
             if isinstance(data, Skipped):
                 self.reject(places, data.code, data.sentence)
             else:
                 try:
-                    yield from self._take(name, data, rows, plan.told.get(name, Told()))
+                    yield from self._take(read, data, rows, plan.told.get(name, Told()))
                 except BadImage as error:
                     self.reject(places, error.code, error.sentence)
                     self._unsettled.bad_picture(error, rows, places, data)
@@ -229,28 +227,33 @@ class Harvest:
                 "was read. They were not recorded; take the upload in again."
             )
 
+    def _is_new(self, image_id: ImageId) -> bool:
+        """Returns whether a picture has to be looked at."""
+        is_stored = image_id in self.stored or self._blobs.contains([image_id])[0]
+        return image_id not in self.images and not (is_stored and self.catalog.image(image_id))
+
     def _take(
-        self, name: str, data: bytes, rows: Sequence[Row], told: Told
+        self, read: ReadPicture, data: bytes, rows: Sequence[Row], told: Told
     ) -> Iterator[tuple[ImageId, bytes, bytes]]:
-        image_id = image_id_of(data)
+        name, image_id = read.name, read.image_id
         record = self.catalog.image(image_id)
         known = None
         if record is not None and (not record.withdrawn or image_id in self._trained):
             known = None if record.withdrawn else record.domain
             self._known[image_id] = Anchor(record.cluster or image_id, record.split)
-        is_stored = image_id in self.stored or self._blobs.contains([image_id])[0]
-        decoded = None
-        if image_id not in self.images and (record is None or not is_stored):
-            decoded = decode_apart(data, self._limits, with_facts=True)
-        accepted, refused = self._judge_rows(image_id, name, rows, known, decoded.notes if decoded else ())
+        look = None
+        if image_id not in self.images and (read.look is not None or record is None):
+            # Without a look it was known a moment ago, and somebody has removed it since.
+            look = read.look.result() if read.look is not None else look_at(data, self._limits)
+        accepted, refused = self._judge_rows(image_id, name, rows, known, look.notes if look else ())
         for entry, row in refused:
-            self._unsettled.row(entry, row, image_id, data, None if accepted else decoded)
+            self._unsettled.row(entry, row, image_id, data, None if accepted else look)
         if not accepted:
             return
         self.names.setdefault(image_id, set()).add(name)
-        size = decoded or record
+        size = look or record
         if image_id not in self.images and size is not None:
-            facts = together(*filter(None, (told.facts, decoded.facts if decoded else None)))
+            facts = together(*filter(None, (told.facts, look.facts if look else None)))
             self.facts[image_id] = facts
             if not rows:
                 self._written += [CaptionInFile(image_id, shown(name), caption) for caption in facts.captions]
@@ -261,15 +264,15 @@ class Harvest:
                 size.width,
                 size.height,
                 size.format,
-                sketch=sketch_of(decoded.image) if decoded is not None else None,
+                sketch=look.sketch if look is not None else None,
                 taken=facts.taken or "",
                 camera=facts.camera or "",
                 latitude=facts.latitude,
                 longitude=facts.longitude,
             )
-        if decoded is not None and not is_stored:
+        if look is not None and not (image_id in self.stored or self._blobs.contains([image_id])[0]):
             self.stored.add(image_id)
-            yield image_id, data, thumbnail(decoded.image)
+            yield image_id, data, look.thumbnail
 
     def _judge_rows(
         self, image_id: ImageId, name: str, rows: Sequence[Row], known: str | None, notes: Sequence[str]

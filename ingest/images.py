@@ -9,8 +9,10 @@ from __future__ import annotations
 import io
 import re
 import struct
+import threading
 import warnings
 import zlib
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -44,6 +46,10 @@ _JPEG_XL = "JXL"
 FORMATS = _formats()
 FULL_PIXELS = 40_000_000
 """Larger pictures are decoded smaller: nothing here looks at more, and 200 megapixels are 800 MB."""
+EMBEDDED_SIDE = 672
+"""Pixels that the shorter side of a picture keeps for an image tower, which looks at 224 to 512 of them."""
+_LARGE_PIXELS = 16_000_000
+_ALONE = threading.Lock()  # one picture of more pixels is decoded at a time: several take gigabytes
 # How many times as much memory as others these decoders take; so much fewer pixels may a picture have.
 _HEAVY = {"WEBP": 3, "AVIF": 2, "HEIF": 2, _JPEG_XL: 2}
 # The limits say how large a picture may be; Pillow's own are lower.
@@ -95,13 +101,14 @@ class DecodedImage:
     facts: PictureFacts | None = None  # what the file says of it, where that was asked for
 
 
-def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0) -> DecodedImage:
+def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0, shorter: int = 0) -> DecodedImage:
     """Decodes one picture file; one of more than `FULL_PIXELS` comes in a half, a quarter or an eighth of its size.
 
     Args:
         data: the file.
         limits: what is refused.
         side: pixels of the longest side that somebody wants to see, for which less may be decoded; 0 for all.
+        shorter: the same of the shortest side.
 
     Raises:
         BadImage: empty, too large, not a supported format, damaged, too small, too long or one flat colour.
@@ -118,7 +125,7 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0) -> De
         size = (preview.width, preview.height) if preview else opened.size
         source_format = "RAW" if preview else "JPEG" if opened.format == "MPO" else str(opened.format)
         notes = _notes(opened, preview)
-        pixels = _pixels(opened, side)
+        pixels = _pixels(opened, _times(opened.size, side, shorter))
         turned = _orientation(opened, preview, notes)
         profile = opened.info.get("icc_profile")
     finally:
@@ -241,14 +248,34 @@ def _has_more_frames(image: Image.Image) -> bool:
             image.seek(first)
 
 
-def _pixels(opened: Image.Image, side: int) -> Image.Image:
-    """Decodes an opened picture, smaller if that will do; returns it opaque, and free of the file."""
+def _times(size: tuple[int, int], side: int, shorter: int) -> float:
+    """Returns how many times smaller a picture will do, by its longest or shortest side; 1 for as it is."""
+    return max(1, max(size) / side if side else 1, min(size) / shorter if shorter else 1)
+
+
+def _pixels(opened: Image.Image, times: float) -> Image.Image:
+    """Decodes an opened picture, so many times smaller if it can be; returns it opaque, and free of the file."""
     width, height = opened.size
     shrink = next((n for n in (1, 2, 4) if width * height <= n * n * FULL_PIXELS), 8)
-    less = max(shrink, max(width, height) / side if side else 1)
-    try:
-        if less > 1:
+    less = max(shrink, times)
+    if less > 1:
+        try:
             opened.draft(None, (int(width / less), int(height / less)))  # JPEG alone can be decoded smaller
+        except DECODER_ERRORS as error:
+            raise _unreadable(error) from None
+    # A progressive JPEG is held whole, however small it comes out.
+    held = width * height if "progressive" in opened.info else opened.width * opened.height
+    with _ALONE if held > _LARGE_PIXELS else nullcontext():
+        _load(opened)
+        try:
+            pixels = opaque(opened, 1 if opened.size != (width, height) else shrink)
+            return pixels.copy() if pixels is opened else pixels
+        except DECODER_ERRORS as error:
+            raise _unconvertible(error) from None
+
+
+def _load(opened: Image.Image) -> None:
+    try:
         opened.load()
     except DECODER_ERRORS as error:
         if any(word in str(error).lower() for word in ("truncated", "not enough", "ends", "unexpected end")):
@@ -256,11 +283,6 @@ def _pixels(opened: Image.Image, side: int) -> Image.Image:
                 "image_truncated", phrase("The image data ends early: the file is incomplete.")
             ) from None
         raise _unreadable(error) from None
-    try:
-        pixels = opaque(opened, 1 if opened.size != (width, height) else shrink)
-        return pixels.copy() if pixels is opened else pixels
-    except DECODER_ERRORS as error:
-        raise _unconvertible(error) from None
 
 
 def _orientation(opened: Image.Image, preview: RawPreview | None, notes: list[str]) -> int:

@@ -12,10 +12,9 @@ from ingest.aside import MOST_BYTES, MOST_HELD, MOST_REJECTED
 from ingest.blobs import BlobStore
 from ingest.captions import UNDETERMINED, normalise_language
 from ingest.checks import Accepted
-from ingest.decoding import decode_apart
 from ingest.errors import BadImage, UnknownLanguage
-from ingest.images import DecodedImage, thumbnail
 from ingest.limits import Limits
+from ingest.look import Look, look_at
 from ingest.pair import ImageId, image_id_of
 from ingest.readers.container import Row
 from ingest.records import AsidePair, NewAside
@@ -43,16 +42,14 @@ class Unsettled:
         self._pictures: dict[ImageId, tuple[bytes | None, bytes]] = {}
         self._bytes = 0
 
-    def row(
-        self, entry: ReportRow, row: Row, image_id: ImageId, data: bytes, decoded: DecodedImage | None
-    ) -> None:
+    def row(self, entry: ReportRow, row: Row, image_id: ImageId, data: bytes, look: Look | None) -> None:
         """Takes note of a row that was judged and not accepted.
 
-        `decoded` is its picture; None when that is stored already.
+        `look` is of its picture; None when that is stored already.
         """
         if not self._has_room(entry.outcome):
             return
-        if decoded is not None and not self._keep(image_id, data, decoded, entry.outcome):
+        if look is not None and not self._keep(image_id, data, look, entry.outcome):
             return
         if entry.outcome != "held":
             self._note(entry, image_id, language=_beginning(row.language)[:35], text=_beginning(row.caption))
@@ -66,12 +63,12 @@ class Unsettled:
             return
         lenient = replace(self._limits, shortest_side=1, aspect=self._limits.image_pixels, allow_flat=True)
         try:
-            decoded = decode_apart(data, lenient)
+            look = look_at(data, lenient)
         except BadImage:
             return
         row = rows[0] if rows else Row(places[0], places[0], None)
         entry = ReportRow(places[0], "rejected", error.code, error.sentence)
-        self.row(entry, row, image_id_of(data), data, decoded)
+        self.row(entry, row, image_id_of(data), data, look)
 
     def pair(self, pair: Accepted, entry: ReportRow, domain: str) -> None:
         """Takes note of a pair that was held when the whole upload was seen; its picture is stored by then."""
@@ -99,14 +96,14 @@ class Unsettled:
         self._blobs.put_aside((image_id, *picture) for image_id, picture in self._pictures.items())
         return [row for row in self._rows if stored[row.image_id] or row.image_id in self._pictures]
 
-    def _keep(self, image_id: ImageId, data: bytes, decoded: DecodedImage, outcome: str) -> bool:
+    def _keep(self, image_id: ImageId, data: bytes, look: Look, outcome: str) -> bool:
         """Keeps a picture in memory, its file only for a held pair; returns whether there is room for it."""
         original, small = self._pictures.get(image_id, (None, b""))
         if outcome == "held" and original is None:
             if not self._fits(data):
                 return False
             original = data
-        self._pictures[image_id] = (original, small or thumbnail(decoded.image))
+        self._pictures[image_id] = (original, small or look.thumbnail)
         return True
 
     def _fits(self, original: bytes | None) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ingest.decoding import at_once
 from model_updates.pairs import TrainingPair, by_language
 from model_updates.routes import BASE
 from model_updates.search_encoder import IMAGE_BATCH, Rows, SearchEncoder
@@ -168,17 +169,15 @@ def _embed(
     """
     batches = [image_ids[start : start + IMAGE_BATCH] for start in range(0, len(image_ids), IMAGE_BATCH)]
 
-    def prepare(batch: Sequence[str]) -> Rows:
-        # One after another: a decoded photograph takes as much memory as forty prepared ones.
-        return np.concatenate([encoder.preprocessing.pixels([load(image_id)]) for image_id in batch])
+    def prepare(image_id: str) -> Rows:
+        return encoder.preprocessing.pixels([load(image_id)])
 
     rows = []
-    with ThreadPoolExecutor(1, thread_name_prefix="decode") as pool:
-        coming = pool.submit(prepare, batches[0])
-        for following in [*batches[1:], None]:
-            prepared = coming.result()
-            if following is not None:
-                coming = pool.submit(prepare, following)
+    with ThreadPoolExecutor(at_once(), thread_name_prefix="decode") as pool:
+        coming = [pool.submit(prepare, image_id) for image_id in batches[0]]
+        for following in [*batches[1:], []]:
+            prepared = np.concatenate([one.result() for one in coming])
+            coming = [pool.submit(prepare, image_id) for image_id in following]
             rows.append(encoder.trunk_of(prepared, route))
             tell(sum(map(len, rows)))
     return np.concatenate(rows)

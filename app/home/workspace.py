@@ -284,8 +284,8 @@ class Workspace:
         return root if self.releases.has_version(root) else version_id
 
     def load_image(self, image_id: str) -> Image.Image:
-        """Returns a stored picture, decoded, upright, RGB."""
-        return self.blobs.image(image_id)
+        """Returns a stored picture as towers look at it: decoded, upright, RGB."""
+        return self.blobs.embedded(image_id)
 
 
 def read_encoder(folder: Path, graphs: Path | None) -> SearchEncoder:

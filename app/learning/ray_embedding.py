@@ -24,7 +24,7 @@ from app.home.cluster import joined, last_line, room
 from app.home.settings import Settings
 from app.home.workspace import Workspace, read_encoder, threads_of
 from app.learning.embedder import Here, ImageBatch, Keep
-from ingest.blobs import decoded
+from ingest.blobs import for_embedding
 from ingest.sentence import phrase
 from model_updates.features import IMAGE, NoCache, trunk_features
 from model_updates.portable_encoder import PortableEncoder, graphs_of
@@ -120,7 +120,7 @@ class EmbedPictures:
 def embedded(encoder: SearchEncoder, route: str, pictures: Sequence[bytes]) -> Rows:
     """Returns the trunk features of one batch as the loop of `model_updates.features` gives them."""
     names = [str(n) for n in range(len(pictures))]
-    return trunk_features(encoder, names, lambda n: decoded(pictures[int(n)]), NoCache(), route=route)
+    return trunk_features(encoder, names, lambda n: for_embedding(pictures[int(n)]), NoCache(), route=route)
 
 
 def _or_what_is_wrong(work: Callable[[Row], Row], row: Row) -> Row:

@@ -27,7 +27,7 @@ from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
 from app.learning.pairs import counted_places, earlier_pairs, known_pairs, reference_pairs
 from app.learning.ray_embedding import Files, files_of, write_files
-from ingest.blobs import decoded
+from ingest.blobs import for_embedding
 from ingest.errors import UnknownImage
 from ingest.sentence import phrase
 from model_updates.checkpoint import FILE
@@ -301,7 +301,7 @@ def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool)
         return DataParallelEncoder.of(load_version(folder / name).encoder, group)
 
     def picture(image_id: str) -> Any:
-        return decoded(home.picture(image_id))
+        return for_embedding(home.picture(image_id))
 
     def send() -> None:
         if is_first and (folder / FILE).exists():

@@ -1,9 +1,11 @@
 """Features are computed once, in the order asked."""
 
 import hashlib
+import threading
 import weakref
 
 import numpy as np
+import pytest
 from PIL import Image
 
 from model_updates.features import IMAGE, TEXT, NoCache, image_features, text_features, text_id
@@ -59,7 +61,11 @@ def test_progress_ends_at_the_number_of_missing_pictures() -> None:
     assert (sorted(seen), seen[-1]) == (seen, (3, 3))
 
 
-def test_hardly_more_than_one_picture_is_decoded_at_a_time() -> None:
+@pytest.mark.parametrize("threads", [1, 3])
+def test_hardly_more_pictures_are_decoded_at_a_time_than_there_are_threads(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", str(threads))
     encoder, most = tiny_encoder(), []
     seen: list[weakref.ref[Image.Image]] = []
 
@@ -71,4 +77,20 @@ def test_hardly_more_than_one_picture_is_decoded_at_a_time() -> None:
 
     image_features(encoder, image_ids(), load, NoCache())
     assert len(most) == len(image_ids())
-    assert max(most) <= 2, "photographs of a batch would take gigabytes"
+    assert max(most) <= threads + 1, "photographs of a batch would take gigabytes"
+
+
+def test_several_pictures_are_decoded_at_once_and_their_rows_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    encoder = tiny_encoder()
+    alone = image_features(encoder, image_ids(), draw, NoCache())
+    both = threading.Barrier(2, timeout=20)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+
+    def load(image_id: str) -> Image.Image:
+        if image_id in image_ids()[:2]:
+            both.wait()
+        return draw(image_id)
+
+    assert np.array_equal(image_features(encoder, image_ids(), load, NoCache()), alone)
