@@ -14,7 +14,6 @@ from app.desk.health import Diagnosis, Level
 from app.home import durable, garbage
 from app.home.catalog_copy import ASIDE
 from app.home.folder import SOCKETS, Home
-from app.home.store import STAGING_SECONDS
 from app.home.workspace import Workspace
 from app.words.messages import size
 from ingest.migration import BEFORE
@@ -111,10 +110,10 @@ def _unfit() -> Iterator[Diagnosis]:
 def orphans(workspace: Workspace) -> Iterator[Diagnosis]:
     """Looks for folders that nothing names, work that nobody will finish, and files that are not ours."""
     home = workspace.home
-    found = workspace.releases.unneeded()
+    found = garbage.unneeded(workspace.releases)
     resumable = garbage.resumable(workspace.catalog.jobs())
     leftovers = [path for path in home.staging.iterdir() if path.name not in resumable]
-    found += [path for path in (*leftovers, *home.inbox.iterdir()) if _age(path) > STAGING_SECONDS]
+    found += [path for path in (*leftovers, *home.inbox.iterdir()) if _age(path) > garbage.STAGING_SECONDS]
     aside = sorted(home.root.glob(f"{ASIDE}*"))
     if aside:
         said = phrase(

@@ -43,7 +43,7 @@ from typing import Any
 from app import DISTRIBUTION
 from app.desk.errors import HomeDamaged, UsageProblem
 from app.desk.jobs import Stage
-from app.home import lock
+from app.home import garbage, lock
 from app.home.catalog_copy import damage_of, reading
 from app.home.commit_files import CommitFiles, file_of
 from app.home.commits import kept_at, now
@@ -304,7 +304,7 @@ class _Writing:
                     target.mkdir()
                 else:
                     os.link(path, target)
-        for unneeded in ReleaseStore(held).unneeded():
+        for unneeded in garbage.unneeded(ReleaseStore(held)):
             shutil.rmtree(unneeded)
         for graphs in held.graphs.iterdir():
             if not (held.versions / graphs.name).is_dir():

@@ -3,7 +3,7 @@
 A version and a generation are published first, then a release that names both by the checksum of their
 manifests, then the commit. Whoever reads the newest commit that checks out therefore finds an encoder
 and an index that belong together, whenever the machine stopped. (Longer than other files because it is
-the one door to all of this; the work is in `published`, `commits`, `lock` and `garbage`.)
+the one door to all of this; the work is in `published`, `commits` and `lock`.)
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from app.desk.errors import (
     UsageProblem,
 )
 from app.desk.health import SkippedCommit
-from app.home import garbage, holding, lock, pruned
+from app.home import holding, lock, pruned
 from app.home.commits import REASONS, CommitLog, CommitPlace, CommitRecord, Debt, now
 from app.home.damage import Damage, is_passing
 from app.home.durable import FileSystem, explaining_full_disk, fault, folder_bytes, freed_by
@@ -46,9 +46,6 @@ logger = logging.getLogger(__name__)
 KNOWN_SHOWN = 10
 # Each is some ten to a hundred kilobytes, and is read several times whenever what is live changes.
 _KEPT_MANIFESTS = 64
-# A release being made right now names its folders within this time.
-GRACE_SECONDS = 600.0
-STAGING_SECONDS = 86_400.0  # a large gallery may take hours to stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +103,14 @@ class ReleaseStore:
     """Publishes versions, generations and releases, and makes releases live."""
 
     def __init__(self, home: Home, files: FileSystem | None = None) -> None:
-        self._home = home
-        self._files = files or FileSystem()
-        self._log = CommitLog(CommitPlace(home, self._files))
-        self._shared = SharedPlace(home, self._files)
-        self._versions = Shelf(home.versions, "version", self._files, self._shared.now)
-        self._generations = Shelf(home.generations, "generation", self._files, self._shared.now)
-        self._releases = Shelf(home.releases, "release", self._files, self._shared.now)
+        self.home = home
+        self.files = files or FileSystem()
+        self._log = CommitLog(CommitPlace(home, self.files))
+        self._shared = SharedPlace(home, self.files)
+        self._versions = Shelf(home.versions, "version", self.files, self._shared.now)
+        self._generations = Shelf(home.generations, "generation", self.files, self._shared.now)
+        self.shelves = self._versions, self._generations  # what a release needs
+        self._releases = Shelf(home.releases, "release", self.files, self._shared.now)
         self.damage = Damage(home.damaged)  # what was found damaged
         self._manifests: dict[str, ReleaseManifest] = {}  # what was read last, by sha256
         # A thread, not a flag: another thread of this process is another updater.
@@ -125,16 +123,22 @@ class ReleaseStore:
         Raises:
             UpdateRunning: Somebody else is at it; the sentence names who and since when.
         """
-        with holding.hold(self._home, holding.UPDATER, what):
+        with holding.hold(self.home, holding.UPDATER, what):
             self._locked_by = threading.get_ident()
             try:
                 yield
             finally:
                 self._locked_by = None
 
+    def lock_unless_held(self, what: str) -> AbstractContextManager[None]:
+        """The updater lock, unless this thread holds it already."""
+        if self._locked_by == threading.get_ident():
+            return nullcontext()
+        return self.updater_lock(what)
+
     def lock_holder(self) -> lock.LockHolder | None:
         """Who is updating now, or None."""
-        return holding.holder(self._home, holding.UPDATER)
+        return holding.holder(self.home, holding.UPDATER)
 
     def publish_version(self, staged: Path) -> str:
         """Makes a staged version immutable and returns its id; the same content again gives the id it already has.
@@ -190,14 +194,14 @@ class ReleaseStore:
             json.dumps(to_stored(facts.to_json()), indent=2, sort_keys=True, allow_nan=False) + "\n"
         ).encode()
         fault("release:stage")
-        staged = self._home.staging / f"release-{uuid.uuid4().hex}"
+        staged = self.home.staging / f"release-{uuid.uuid4().hex}"
         try:
-            with explaining_full_disk(self._home.staging, "writing a release"):
-                self._files.mkdir(staged)
+            with explaining_full_disk(self.home.staging, "writing a release"):
+                self.files.mkdir(staged)
                 for name, data in extras.items():
-                    self._files.write(staged / name, data)
+                    self.files.write(staged / name, data)
                 fault("release:write-manifest")
-                self._files.write(staged / MANIFEST, encoded)
+                self.files.write(staged / MANIFEST, encoded)
             return self._releases.publish(staged)
         except (OSError, AppError):
             shutil.rmtree(staged, ignore_errors=True)
@@ -230,7 +234,7 @@ class ReleaseStore:
         if reason not in REASONS:
             raise UsageProblem(f"A commit's reason is one of {', '.join(REASONS)}; {reason!r} is not.")
         self.fetch_live()
-        with holding.briefly(self._home, alone=False):  # or it may be pruned meanwhile
+        with holding.briefly(self.home, alone=False):  # or it may be pruned meanwhile
             return self._commit(release_id, parent=parent, reason=reason, why=why, by=by, debt=debt)
 
     def _commit(
@@ -399,7 +403,7 @@ class ReleaseStore:
         if self._shared.now() is None:
             return True
         record = self.release(release_id)
-        folders = self._home.versions / record.version, self._home.generations / record.generation
+        folders = self.home.versions / record.version, self.home.generations / record.generation
         return all(folder.is_dir() for folder in folders)
 
     def has_version(self, version: str) -> bool:
@@ -421,10 +425,9 @@ class ReleaseStore:
         """How much room removing folders leaves: in the bucket, where there is one; on the disk otherwise."""
         if self._shared.now():
             names = {folder.name for folder in folders}
-            shelves = self._versions, self._generations
-            return sum(shelf.bytes_beside(names, {*shelf.ids()} - names) for shelf in shelves)
+            return sum(shelf.bytes_beside(names, {*shelf.ids()} - names) for shelf in self.shelves)
         # The graphs that a version got later go with it.
-        return freed_by([*folders, *(self._home.graphs / folder.name for folder in folders)])
+        return freed_by([*folders, *(self.home.graphs / folder.name for folder in folders)])
 
     def bytes_to_open(self, record: ReleaseRecord) -> int:
         """How large the files are, together, of all that a search by a release reads, which come to this machine."""
@@ -507,103 +510,7 @@ class ReleaseStore:
             if live is None or live.release == sound or not self.find_damage(self.release(live.release)):
                 return standing
 
-    def prune(self, names: Collection[str], *, by: str, why: str) -> list[str]:
-        """Gives the encoders and indexes of releases up, and removes what no kept release needs; returns its names.
-
-        None of them is live. What a release says of itself stays; killed anywhere, each is kept whole or pruned.
-
-        Raises:
-            UsageProblem: One is live; nothing was pruned.
-            UpdateRunning: Somebody else is updating.
-        """
-        with self._locked("pruning releases"):
-            try:
-                self._mark_pruned(names, by=by, why=why)
-            except OSError:  # the disk is full, say, and nobody goes back to what is marked already
-                self._collect_given_up()
-                raise
-            fault("prune:marked")
-            logger.info("pruned by %s: %s", by, ", ".join(names))
-            return self._collect_given_up()
-
-    def _mark_pruned(self, names: Collection[str], *, by: str, why: str) -> None:
-        with holding.briefly(self._home, alone=True):
-            live = self.standing().commit
-            if live is not None and live.release in names:
-                raise UsageProblem(phrase("{release} is live and cannot be pruned.", release=live.release))
-            shared = self._shared.now()
-            for name in names:
-                mark = pruned.mark(self._home.pruned, name, by=by, why=why, files=self._files)
-                if shared:
-                    shared.rows.mark_pruned(name, mark.to_json())
-
-    def _collect_given_up(self) -> list[str]:
-        return self.collect_garbage(at_once=self._given_up(), grace_seconds=garbage.UNRELEASED_SECONDS)
-
-    def clean_staging(
-        self, resumable: Collection[str] = (), *, grace_seconds: float = STAGING_SECONDS
-    ) -> list[str]:
-        """Removes what dead processes left unfinished, and returns the names; see `garbage.remove_leftovers`.
-
-        Raises:
-            UpdateRunning: Somebody else is updating.
-        """
-        with self._locked(lock.TIDYING):
-            return garbage.remove_leftovers(self._home, keep=resumable, grace_seconds=grace_seconds)
-
-    def collect_garbage(
-        self,
-        *,
-        keep: Collection[str] = (),
-        at_once: Collection[str] = (),
-        grace_seconds: float = GRACE_SECONDS,
-    ) -> list[str]:
-        """Removes versions and generations that no release names; see `garbage.remove_unreferenced`.
-
-        Raises:
-            UpdateRunning: Somebody else is updating.
-        """
-        with self._locked(lock.TIDYING):
-            return garbage.remove_unreferenced(
-                self._home,
-                self._files,
-                kept=self._kept(),
-                shelves=(self._versions, self._generations),
-                keep=keep,
-                at_once=at_once,
-                grace_seconds=grace_seconds,
-            )
-
-    def unneeded(self) -> list[Path]:
-        """The folders of versions and generations that no release needs; none while a release cannot be read."""
-        kept = self._kept()
-        return [] if kept is None else garbage.unneeded(kept, (self._versions, self._generations))
-
-    def given_up_by(self, names: Collection[str]) -> list[Path]:
-        """The folders that pruning these releases would remove.
-
-        Raises:
-            ReleaseDamaged: A release cannot be read, so nobody knows what it needs.
-        """
-        kept = self._kept(names)
-        if kept is None:
-            raise ReleaseDamaged(
-                phrase("A release cannot be read, so nobody knows what it needs: see `perennial doctor`.")
-            )
-        at_once = self._given_up(names)
-        return [
-            folder
-            for shelf in (self._versions, self._generations)
-            for folder in garbage.unneeded(kept, [shelf])
-            if folder.name in at_once or shelf.is_old(folder.name, garbage.UNRELEASED_SECONDS)
-        ]
-
-    def _given_up(self, names: Collection[str] = ()) -> set[str]:
-        """Versions and generations of pruned releases, and of those named: a release had them, and none is to come."""
-        gone = [record for record in self.releases() if record.pruned is not None or record.id in names]
-        return {name for record in gone for name in (record.version, record.generation)}
-
-    def _kept(self, but: Collection[str] = ()) -> list[ReleaseManifest] | None:
+    def kept(self, but: Collection[str] = ()) -> list[ReleaseManifest] | None:
         """What the kept releases say of themselves; None when one cannot be read: nobody knows what it needs."""
         try:
             records = [self._read_release(name) for name in self._releases.ids()]
@@ -611,10 +518,13 @@ class ReleaseStore:
             return None
         return [record.manifest for record in records if record.pruned is None and record.id not in but]
 
-    def _locked(self, what: str) -> AbstractContextManager[None]:
-        if self._locked_by == threading.get_ident():
-            return nullcontext()
-        return self.updater_lock(what)
+    def mark_pruned(self, names: Collection[str], *, by: str, why: str) -> None:
+        """Marks releases as pruned, durably; from then on nothing needs their versions and generations any more."""
+        shared = self._shared.now()
+        for name in names:
+            mark = pruned.mark(self.home.pruned, name, by=by, why=why, files=self.files)
+            if shared:
+                shared.rows.mark_pruned(name, mark.to_json())
 
     def _read_release(self, release_id: str) -> ReleaseRecord:
         document, digest = self._releases.read(release_id)
@@ -642,7 +552,7 @@ class ReleaseStore:
         shared = self._releases.lately()
         if shared:
             return pruned.of_json(shared.rows.pruned(release_id), release_id)
-        return pruned.read(self._home.pruned, release_id)
+        return pruned.read(self.home.pruned, release_id)
 
     def _require_intact(
         self,

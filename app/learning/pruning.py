@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 
 from app.desk.errors import UsageProblem
 from app.desk.releases import Going, PrunePlan, Staying
-from app.home.garbage import resumable
+from app.home import garbage
 from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
@@ -27,7 +27,7 @@ def plan(workspace: Workspace, keep: int, *, in_use: Collection[str] = ()) -> Pr
     records = [record for record in reversed(workspace.releases.releases()) if record.pruned is None]
     reasons = dict(_reasons(workspace, records, keep, in_use))
     going = [record for record in records if record.id not in reasons]
-    folders = workspace.releases.given_up_by({record.id for record in going})
+    folders = garbage.given_up_by(workspace.releases, {record.id for record in going})
     size = workspace.releases.freed_by(folders)
     said = phrase(
         "Of {all} releases {count} would go; their reports and their history stay.",
@@ -68,11 +68,11 @@ def prune(
                     phrase("{release} stays: {why} Nothing was pruned.", release=name, why=stays[name])
                 )
         going = tuple(one for one in today.going if one.release in names)
-        folders = workspace.releases.given_up_by(names)
+        folders = garbage.given_up_by(workspace.releases, names)
         size = workspace.releases.freed_by(folders)
         for folder in folders:
             workspace.forget_version(folder.name)
-        removed = workspace.releases.prune([one.release for one in going], by=by, why=why)
+        removed = garbage.prune(workspace.releases, [one.release for one in going], by=by, why=why)
     removed += workspace.drop_vectors()
     said = phrase("{count} releases were pruned; their reports and their history stay.", count=len(going))
     return PrunePlan(going, today.staying, tuple(removed), size, said)
@@ -83,7 +83,7 @@ def _reasons(
 ) -> Iterator[tuple[str, Sentence]]:
     """Yields releases that stay, each with a reason; the last one said of a release counts."""
     commit, live = going_live.live_release(workspace)
-    jobs = [job for job in workspace.catalog.jobs() if job.id in resumable([job])]
+    jobs = [job for job in workspace.catalog.jobs() if job.id in garbage.resumable([job])]
     named = str([[job.arguments, job.result] for job in jobs])
     for record in records:
         if record.id in named:

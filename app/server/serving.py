@@ -20,12 +20,11 @@ from app.desk.errors import HomeDamaged, NoRelease, ReleaseDamaged, UpdateRunnin
 from app.desk.health import Degraded
 from app.desk.troubles import OWN_ERRORS as OWN_ERRORS
 from app.feedback.asked import LanguageCounter
-from app.home import cores, holding
+from app.home import cores, garbage, holding
 from app.home.catalog_copy import damage_in
 from app.home.commits import now
 from app.home.damage import CATALOG
 from app.home.degraded import degraded
-from app.home.garbage import UNRELEASED_SECONDS, resumable
 from app.home.workspace import Workspace
 from app.jobs import sharing
 from app.query.finder import Finder
@@ -107,8 +106,8 @@ class Serving:
         releases = self.workspace.releases
         try:
             removed = [
-                *releases.clean_staging(resumable(self.workspace.catalog.jobs())),
-                *releases.collect_garbage(grace_seconds=UNRELEASED_SECONDS),
+                *garbage.clean_staging(releases, garbage.resumable(self.workspace.catalog.jobs())),
+                *garbage.collect(releases, grace_seconds=garbage.UNRELEASED_SECONDS),
                 *sharing.tidy(self.workspace.home, self.workspace.catalog),
                 *self.workspace.drop_vectors(),
             ]

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from app.desk.jobs import Stage, UpdateRequest
+from app.home import garbage
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, standing, update_cycle
@@ -163,7 +164,7 @@ def test_what_cannot_be_replayed_says_why(taught: tuple[Path, list[str]], tmp_pa
     with Workspace.open(load_settings(home=home)) as workspace:
         version = workspace.releases.release(releases[1]).version
         alike = [one.id for one in workspace.releases.releases() if one.version == version]
-        workspace.releases.prune(alike, by="test", why="room")
+        garbage.prune(workspace.releases, alike, by="test", why="room")
     assert "which it was taught onto, was pruned" in refused(releases[2], home)
     assert "was pruned" in document("replay", releases[1], home=home, code=1)["error"]
     (weights,) = list(home.glob(f"versions/{old}/manifest.json"))

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from app.desk.errors import ParentMoved
+from app.home import garbage
 from app.home.commits import CommitRecord
 from app.home.durable import FAULT_POINTS, FAULT_VARIABLE, FileSystem
 from app.home.folder import Home
@@ -118,7 +119,7 @@ def promote(home: Home, content: str, files: FileSystem | None = None) -> Commit
     files = files or UnsyncedFileSystem()
     store = ReleaseStore(home, files)
     with store.updater_lock(f"promoting {content}"):
-        store.clean_staging(grace_seconds=0)
+        garbage.clean_staging(store, grace_seconds=0)
         standing = store.standing()
         release = publish(home, content, files)
         return store.commit(
@@ -188,7 +189,7 @@ def main(command: str, root: str, what: str, rounds: str = "0") -> None:
         return
     home = Home.open(Path(root))
     if command == "prune":
-        ReleaseStore(home).prune([what], by="a test", why="room")
+        garbage.prune(ReleaseStore(home), [what], by="a test", why="room")
     else:
         print(json.dumps(_race(home, what, int(rounds))))
 

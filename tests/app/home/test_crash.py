@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import AppError
+from app.home import garbage
 from app.home.durable import FAULT_POINTS, KILLED
 from app.home.folder import Home
 from app.home.store import ReleaseStore
@@ -176,7 +177,7 @@ def test_content_found_on_the_shelf_is_made_durable_before_it_is_used(
     with pytest.raises(Killed):
         promote(home, "german", dying)
     # Cleaning up staging is not recorded: nothing there was promised to anybody.
-    ReleaseStore(home).clean_staging(grace_seconds=0)
+    garbage.clean_staging(ReleaseStore(home), grace_seconds=0)
     files = RecordingFileSystem(home.root, forget=frozenset({shelf}) if is_forgotten else frozenset())
     files.operations = dying.operations
     promote(home, "german", files)
@@ -192,7 +193,7 @@ def test_a_process_that_dies_at_any_operation_leaves_work_that_can_be_cleaned(ho
         try:
             promote(home, "german", FailingFileSystem(step, Killed()))
         except Killed:
-            ReleaseStore(home).clean_staging(grace_seconds=0)
+            garbage.clean_staging(ReleaseStore(home), grace_seconds=0)
         assert list(home.staging.iterdir()) == []
         if live_content(home) == "german":
             break

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from app.commands.cli import app
 from app.desk.errors import ParentMoved, ReleaseDamaged, UpdateRunning, UsageProblem
 from app.desk.hits import SearchRequest
-from app.home import engines, in_bucket, lock
+from app.home import engines, garbage, in_bucket, lock
 from app.home.backup import write_backup
 from app.home.durable import FAULT_VARIABLE, KILLED, PUSH_POINTS, sha256_of
 from app.home.folder import Home
@@ -206,7 +206,7 @@ def test_what_a_release_alone_had_goes_with_it(home: Home, tmp_path: Path) -> No
     (old,) = [name for name in store.names() if name != live.release]
     before = {path.name for path in (tmp_path / "bucket" / "files").iterdir()}
     generation = store.release(old).generation
-    assert store.prune([old], by="test", why="room") == [generation]
+    assert garbage.prune(store, [old], by="test", why="room") == [generation]
     gone = before - {path.name for path in (tmp_path / "bucket" / "files").iterdir()}
     assert gone
     assert store.release(old).pruned is not None

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import ReleaseDamaged, ReleasePruned, UsageProblem
+from app.home import garbage
 from app.home.durable import KILLED, PRUNE_POINTS
 from app.home.folder import Home
 from app.home.manifest import ReleaseManifest
@@ -43,9 +44,9 @@ def _whole(home: Home) -> list[str]:
 def test_what_is_pruned_leaves_room_and_is_still_named(home: Home, old: str) -> None:
     store = ReleaseStore(home)
     record = store.release(old)
-    folders = {path.name for path in store.given_up_by([old])}
+    folders = {path.name for path in garbage.given_up_by(store, [old])}
     assert folders == {record.version, record.generation}
-    assert set(store.prune([old], by="ada", why="room")) == folders
+    assert set(garbage.prune(store, [old], by="ada", why="room")) == folders
     assert _whole(home) == ["german", "french"]
     assert not (home.versions / record.version).exists()
     gone = store.release("r1")
@@ -56,7 +57,7 @@ def test_what_is_pruned_leaves_room_and_is_still_named(home: Home, old: str) -> 
     with pytest.raises(ReleasePruned, match="was pruned"):
         store.commit(old, parent=current(store).number, reason="rollback", why="", by="")
     with pytest.raises(UsageProblem, match="is live"):
-        store.prune([current(store).release], by="", why="")
+        garbage.prune(store, [current(store).release], by="", why="")
 
 
 def test_a_disk_that_fills_between_two_marks_leaves_the_room_of_the_first(home: Home, old: str) -> None:
@@ -69,7 +70,7 @@ def test_a_disk_that_fills_between_two_marks_leaves_the_room_of_the_first(home: 
     store = ReleaseStore(home, Filling())
     first, second = (record.id for record in store.releases()[:2])
     with pytest.raises(OSError, match="No space left"):
-        store.prune([first, second], by="ada", why="room")
+        garbage.prune(store, [first, second], by="ada", why="room")
     assert _whole(home) == ["german", "french"]
     assert not (home.versions / store.release(old).version).exists()
 
@@ -87,10 +88,10 @@ def test_a_kill_at_any_step_leaves_each_release_kept_whole_or_pruned(
     assert _whole(home) == (["german", "french"] if is_pruned else list(CONTENTS))
     # Whoever prunes next finishes what was begun.
     store = ReleaseStore(home)
-    store.prune([old], by="a test", why="room")
+    garbage.prune(store, [old], by="a test", why="room")
     assert _whole(home) == ["german", "french"]
     assert [len(list(shelf.iterdir())) for shelf in (home.versions, home.generations)] == [2, 2]
-    store.clean_staging(grace_seconds=0)
+    garbage.clean_staging(store, grace_seconds=0)
     assert list(home.staging.iterdir()) == []
     promote(home, "spanish")
     assert live_content(home) == "spanish"
@@ -98,7 +99,7 @@ def test_a_kill_at_any_step_leaves_each_release_kept_whole_or_pruned(
 
 def test_no_power_cut_takes_anything_from_what_is_kept(home: Home, old: str, tmp_path: Path) -> None:
     disk, files = Disk.of(home.root), RecordingFileSystem(home.root)
-    ReleaseStore(home, files).prune([old], by="a test", why="room")
+    garbage.prune(ReleaseStore(home, files), [old], by="a test", why="room")
     chance = random.Random(0)
     for number, operation in enumerate(files.operations):
         disk.apply(operation)
@@ -118,7 +119,7 @@ def test_a_release_that_goes_live_meanwhile_is_not_pruned(home: Home, old: str) 
         store = ReleaseStore(home, UnsyncedFileSystem())
         try:
             if what == "prune":
-                store.prune([old], by="", why="")
+                garbage.prune(store, [old], by="", why="")
             else:
                 store.commit(old, parent=current(store).number, reason="rollback", why="", by="")
         except (ReleasePruned, UsageProblem) as error:
@@ -137,8 +138,8 @@ def test_nothing_goes_while_a_release_cannot_be_read(home: Home, old: str) -> No
     store = ReleaseStore(home)
     damage(home.releases / store.release("r2").id / "manifest.json")
     with pytest.raises(ReleaseDamaged, match="cannot be read"):
-        store.given_up_by([old])
-    assert store.prune([old], by="", why="") == []
+        garbage.given_up_by(store, [old])
+    assert garbage.prune(store, [old], by="", why="") == []
     assert len(list(home.versions.iterdir())) == 3
 
 
@@ -152,7 +153,7 @@ def test_a_version_that_a_kept_line_started_from_stays(home: Home) -> None:
     taught = store.publish_version(staged)
     generation = store.release(first).generation
     kept = store.publish_release(ReleaseManifest(taught, generation))
-    assert store.given_up_by([first]) == []
-    assert store.prune([first], by="", why="") == []
+    assert garbage.given_up_by(store, [first]) == []
+    assert garbage.prune(store, [first], by="", why="") == []
     assert store.verify_release(kept)
     assert (home.versions / root).is_dir()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.home import in_bucket
+from app.home import garbage, in_bucket
 from app.home.folder import Home
 from app.home.objects_move import move_objects
 from app.home.shared import FOLDER, SharedFolders, folders_of
@@ -99,7 +99,7 @@ def test_sizes_are_known_of_what_lies_on_another_machine(home: Home) -> None:
     (old,) = [store.release(name) for name in store.names() if name != live.id]
 
     def sizes() -> tuple[int, ...]:
-        folders = store.given_up_by([old.id])
+        folders = garbage.given_up_by(store, [old.id])
         one = store.version_bytes(live.version), store.generation_bytes(live), store.freed_by(folders)
         return *one, store.version_bytes("v99-00000000")
 

@@ -16,6 +16,7 @@ from app.desk.errors import (
     ParentMoved,
     UsageProblem,
 )
+from app.home import garbage
 from app.home.folder import Home
 from app.home.store import ReleaseStore
 from tests.app.home.publishing import (
@@ -113,7 +114,7 @@ def test_a_full_disk_at_any_step_before_the_link_leaves_the_old_release_live(tmp
         live.append(live_content(home))
         if live[-1] == "german":
             break
-        ReleaseStore(home).clean_staging(grace_seconds=0)
+        garbage.clean_staging(ReleaseStore(home), grace_seconds=0)
         assert list(home.staging.iterdir()) == []
 
     assert len(live) > 20

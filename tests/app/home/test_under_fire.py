@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from PIL import Image
 
 from app.desk.errors import AppError, ParentMoved, UpdateRunning, UsageProblem
+from app.home import garbage
 from app.home.settings import load_settings
 from app.home.store import ReleaseStore
 from app.home.workspace import Workspace
@@ -198,7 +199,7 @@ class HomeUnderFire(RuleBasedStateMachine):
         """The process dies and another one opens the home."""
         self.workspace.close()
         self.workspace = Workspace.open(load_settings(home=self.home.root))
-        self.workspace.releases.clean_staging(grace_seconds=0)
+        garbage.clean_staging(self.workspace.releases, grace_seconds=0)
 
     @invariant()
     def the_newest_sound_commit_is_live(self) -> None:
