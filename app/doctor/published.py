@@ -8,7 +8,8 @@ import numpy as np
 from app.desk.errors import ReleaseDamaged, ReleasePruned
 from app.desk.health import Diagnosis, Level
 from app.desk.troubles import OWN_ERRORS
-from app.home.store import ReleaseRecord, ReleaseStore
+from app.home.releases import ReleaseRecord
+from app.home.store import ReleaseStore
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from index.errors import FingerprintMismatch

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from app.desk.errors import UsageProblem
 from app.desk.opinions import FEWEST, ShadowLine, ShadowReport
 from app.feedback.votes import wilson
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from ingest.sentence import joined, phrase
 from ingest.shadows import SUMS, ShadowCount, ShadowRecord

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from app.desk.health import IndexSegment, IndexStatus
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from index.generation import read_taken_out
 from index.kinds import AUTO, ELSEWHERE, EXACT_BELOW, HALVED, SLOW, Chosen
 from index.manifest import Manifest, files_of, read_manifest, segments_of

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from app.desk.releases import Node, Period
 from app.home.commits import CommitRecord
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 
 
 def lineage(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.desk.jobs import counted
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import chunk_findings as say
 from app.learning import going_live

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from app.desk.jobs import Stage
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell

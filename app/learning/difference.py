@@ -5,7 +5,7 @@ from collections.abc import Collection
 from app.desk.probes import shown_slices
 from app.desk.releases import Change, Difference, SliceChange
 from app.desk.slices import SliceSummary
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from model_updates.recalls import mean_text_recall
 from model_updates.routes import BASE

@@ -2,7 +2,7 @@
 
 from app.desk.errors import UsageProblem
 from app.desk.jobs import UpdateRequest
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.standing import require_teachable

@@ -13,7 +13,7 @@ from typing import Any
 
 from app.desk.jobs import STAGES, Forecast, UpdateRequest, timed_as
 from app.home.durable import folder_bytes
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.cross_fitting import is_examined

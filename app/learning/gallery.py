@@ -18,7 +18,7 @@ import numpy as np
 
 from app.desk.errors import ReleaseDamaged
 from app.desk.jobs import Stage, counted
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.bulk import Bulk
 from app.learning.growth import Planner

@@ -9,7 +9,7 @@ from functools import cache
 from app.desk.errors import NoRelease, NothingBefore, ReleaseDamaged, UsageProblem
 from app.home.commits import CommitRecord, now
 from app.home.foreign import ORIGIN
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery
 from app.learning.apart import try_release

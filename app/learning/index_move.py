@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from app.desk.errors import UsageProblem
 from app.home import engines
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.gallery import asked_of
 from app.learning.going_live import live_release

@@ -6,7 +6,8 @@ from itertools import islice
 from app.desk.jobs import Taken, forecast_of
 from app.desk.verdicts import Gate, Judged
 from app.home.foreign import ORIGIN
-from app.home.store import ReleaseRecord, ReleaseStore
+from app.home.releases import ReleaseRecord
+from app.home.store import ReleaseStore
 from ingest.catalog import Catalog
 from ingest.records import FINAL_STATES, JobRecord
 from ingest.sentence import joined, phrase

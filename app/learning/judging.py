@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from app.desk.jobs import Stage, counted
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.canaries import canaries
 from app.learning.cross_fitting import among_everything, is_undecided, nothing_known_moved

@@ -7,7 +7,7 @@ from typing import Any
 
 from app.desk.errors import UsageProblem
 from app.desk.jobs import UpdateRequest
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.domains import known_domains
 from app.learning.fitting import misfit

@@ -15,7 +15,8 @@ from app.desk.health import RepairPlan
 from app.desk.jobs import Stage
 from app.home.durable import FileSystem, sha256_of
 from app.home.in_bucket import put_back
-from app.home.store import ReleaseRecord, Standing
+from app.home.releases import ReleaseRecord
+from app.home.store import Standing
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.adding import extend_gallery

@@ -22,7 +22,7 @@ from app.desk.releases import Exported
 from app.desk.slices import recalls_of
 from app.home.durable import sha256_of
 from app.home.enough import require_room
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.transfer import require_new_folder
 from ingest.sentence import phrase

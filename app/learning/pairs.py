@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.yardstick import usable_chunks
 from ingest.pair import BASE_LANGUAGE, Pair, Split

@@ -12,7 +12,7 @@ import numpy as np
 from app.desk.errors import AppError
 from app.desk.jobs import counted
 from app.home.commits import Debt
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.reading import Reader
 from app.learning.outcomes import Tell, say_nothing

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from app.desk.errors import UsageProblem
 from app.desk.releases import Going, PrunePlan, Staying
 from app.home import garbage
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.release_words import pinned

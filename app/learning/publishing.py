@@ -8,7 +8,7 @@ from typing import Any
 
 from app.desk.jobs import Stage
 from app.home.commits import CommitRecord, now
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery
 from app.learning.gallery import PublishedGeneration

@@ -11,7 +11,7 @@ from app.desk.errors import UsageProblem
 from app.desk.probes import shown_slices
 from app.desk.slices import SliceSummary
 from app.desk.verdicts import Coverage, Measure, QualityTable, SliceLine, VersionColumn
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from ingest.pair import SliceKey, Split
 from model_updates.evaluation import SliceResult, View

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from app.desk.errors import ClusterUnusable
 from app.home.cluster import joined, last_line, room
+from app.home.releases import ReleaseRecord
 from app.home.settings import Settings
-from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
 from app.learning.pairs import counted_places, earlier_pairs, known_pairs, reference_pairs

@@ -5,7 +5,7 @@ version by hand asks to unpin first. Pictures are added all the same, and going 
 """
 
 from app.desk.errors import UsageProblem
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from ingest.release_words import JUDGEMENTS, PINS, ReleaseWord
 from ingest.sentence import joined, phrase

@@ -13,7 +13,7 @@ from pathlib import Path
 from app.desk.errors import ParentMoved, UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.commits import CommitRecord
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, update_cycle
 from app.learning.outcomes import Tell, committing

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from app.desk.errors import UsageProblem
 from app.desk.jobs import Stage, UpdateRequest
 from app.desk.releases import DifferingTensor, Replayed
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson, plan
 from app.learning.made import Made, digest, environment

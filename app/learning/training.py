@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, Protocol
 
 from app.desk.jobs import Stage, counted
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell

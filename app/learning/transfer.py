@@ -24,9 +24,9 @@ from app.home.enough import require_room
 from app.home.foreign import ORIGIN, require_plain
 from app.home.manifest import ReleaseManifest
 from app.home.package import place_of, read_package, write_package
+from app.home.releases import ReleaseRecord
 from app.home.settings import Settings
 from app.home.shared import MANIFEST
-from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live
 from app.learning.apart import try_package

@@ -12,7 +12,7 @@ from itertools import count
 
 from app.desk.errors import UsageProblem
 from app.desk.probes import DOMAIN as PROBES
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import going_live
 from app.learning.yardstick import own_trusted

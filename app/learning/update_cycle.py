@@ -17,7 +17,7 @@ from app.desk.errors import ChunkHeld, ParentMoved
 from app.desk.jobs import Stage, UpdateRequest
 from app.home.commits import CommitRecord
 from app.home.enough import require_room
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import gallery, going_live, lessons, publishing
 from app.learning.chunk_checks import judge_chunk

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from app.desk.probes import DOMAIN, probe_chunks
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.caption_languages import in_another_language
 from app.learning.sampling import by_hash, sampled

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from app.desk.hits import SeenAt
     from app.desk.tables import TableForm
     from app.home.manifest import ReleaseManifest
-    from app.home.store import ReleaseRecord
+    from app.home.releases import ReleaseRecord
     from app.query.snapshot import Snapshot
     from ingest.catalog import Catalog
 

@@ -27,7 +27,7 @@ from app.desk.verdicts import (
 )
 from app.home.commits import CommitRecord
 from app.home.lineage import lineage
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.local.opened import Opened
 from ingest.records import JobRecord
 from ingest.release_words import ReleaseWord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.yardstick import own_trusted
 from ingest.pair import Split

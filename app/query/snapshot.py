@@ -24,7 +24,7 @@ from app.desk.errors import HomeDamaged, NoRelease, ReleaseDamaged
 from app.desk.health import SkippedCommit
 from app.desk.troubles import OWN_ERRORS
 from app.home.damage import is_passing
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.detection import warm_up
 from index.errors import VectorsRefused, VectorsUnreachable

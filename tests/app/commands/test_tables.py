@@ -15,8 +15,8 @@ import pytest
 from app.client import Refused, connect
 from app.desk.slices import SliceSummary
 from app.home.manifest import ReleaseManifest
+from app.home.releases import ReleaseRecord
 from app.home.settings import load_settings
-from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.local.arrow_tables import measurements
 from app.local.at_home import AtHome

@@ -12,7 +12,7 @@ import pytest
 from app.desk.health import IndexStatus
 from app.home.indexed import index_status
 from app.home.manifest import ReleaseManifest
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 from index.errors import GenerationDamaged
 from index.generation import TAKEN_OUT_FILE, load_generation
 from index.kinds import AUTO, Chosen

@@ -6,7 +6,7 @@ from app.desk.releases import Node
 from app.home.commits import CommitRecord
 from app.home.lineage import lineage
 from app.home.manifest import ReleaseManifest
-from app.home.store import ReleaseRecord
+from app.home.releases import ReleaseRecord
 
 
 def release(number: int, parent: int | None, version: str | None = None) -> ReleaseRecord:

@@ -1,27 +1,32 @@
-"""Claims about publishing and finding releases."""
+"""Claims about commits: one at a time, on what was live, and never half."""
 
 from __future__ import annotations
 
-import shutil
+import json
+import subprocess
+import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from app.desk.errors import (
-    ReleaseDamaged,
-    UnknownRelease,
+    CommitUnconfirmed,
+    NoSpace,
+    ParentMoved,
+    UsageProblem,
 )
+from app.home import garbage
 from app.home.folder import Home
-from app.home.manifest import ReleaseManifest
 from app.home.store import ReleaseStore
-from model_updates.version_files import SOUND
 from tests.app.home.publishing import (
+    FailingFileSystem,
     UnsyncedFileSystem,
     current,
-    damage,
+    full_disk,
+    live_content,
     promote,
     publish,
-    stage,
 )
 
 
@@ -44,80 +49,97 @@ def test_a_promoted_release_is_current_and_says_where_it_comes_from(home: Home, 
     assert (record.folder / "report.html").read_bytes() == b"german"
 
 
-def test_the_same_content_published_again_keeps_its_id(home: Home, store: ReleaseStore) -> None:
-    files = UnsyncedFileSystem()
-    first = store.publish_version(stage(home, "version", "same", files))
-    (home.versions / first / SOUND).write_text("{}")  # no part of it
-    again = store.publish_version(stage(home, "version", "same", files))
-    other = store.publish_version(stage(home, "version", "other", files))
+def test_a_commit_checked_against_an_older_release_is_refused(home: Home, store: ReleaseStore) -> None:
+    promote(home, "english")
+    late = publish(home, "late")
+    promote(home, "german")
 
-    assert first == again
-    assert other.startswith("v2-")
-    assert list(home.staging.iterdir()) == []
+    with pytest.raises(ParentMoved, match=r"checked against commit 1, but commit 2 is current") as refusal:
+        store.commit(late, parent=1, reason="promote", why="", by="")
 
-
-class SlowerFileSystem(UnsyncedFileSystem):
-    """Another process publishes the same a moment before."""
-
-    def rename(self, source: Path, target: Path) -> None:
-        if not target.exists():
-            shutil.copytree(source, target)
-        super().rename(source, target)
+    assert refusal.value.exit_code == 5
+    assert live_content(home) == "german"
 
 
-def test_the_same_content_published_by_two_at_once_has_one_id(home: Home) -> None:
-    files = SlowerFileSystem()
-    generation = ReleaseStore(home, files).publish_generation(stage(home, "generation", "same", files))
-    assert [path.name for path in home.generations.iterdir()] == [generation]
-    assert not list(home.staging.iterdir())
+def test_a_commit_that_loses_the_last_moment_is_refused_and_leaves_nothing(home: Home) -> None:
+    promote(home, "english")
+    mine, theirs = publish(home, "mine"), publish(home, "theirs")
+    rival = ReleaseStore(home, UnsyncedFileSystem())
+
+    class OvertakenFileSystem(UnsyncedFileSystem):
+        def link(self, source: Path, target: Path) -> None:
+            if not target.exists():
+                rival.commit(theirs, parent=1, reason="promote", why="faster", by="rival")
+            super().link(source, target)
+
+    with pytest.raises(ParentMoved, match="at the same moment"):
+        ReleaseStore(home, OvertakenFileSystem()).commit(
+            mine, parent=1, reason="promote", why="slower", by="me"
+        )
+
+    assert live_content(home) == "theirs"
+    assert sorted(path.name for path in home.commits.iterdir()) == ["00000001.json", "00000002.json"]
 
 
-def test_a_rotten_published_folder_is_not_reused_for_the_same_content(
-    home: Home, store: ReleaseStore
-) -> None:
-    files = UnsyncedFileSystem()
-    first = store.publish_version(stage(home, "version", "same", files))
-    damage(home.versions / first / "weights.bin")
+def test_of_processes_that_commit_on_the_same_parent_exactly_one_wins(home: Home) -> None:
+    release = promote(home, "english").release
+    rounds = 30
+    race = [
+        sys.executable,
+        "-m",
+        "tests.app.home.publishing",
+        "race",
+        str(home.root),
+        release,
+        str(rounds),
+    ]
+    with ExitStack() as ended:
+        racers = [ended.enter_context(subprocess.Popen(race, stdout=subprocess.PIPE)) for _ in range(3)]
+        (home.root / "go").touch()
+        won = [json.loads(racer.communicate()[0]) for racer in racers]
 
-    again = store.publish_version(stage(home, "version", "same", files))
-
-    assert again.startswith("v2-")
-    assert again[3:] == first[3:]
-
-
-def test_an_unfinished_folder_is_not_published(home: Home, store: ReleaseStore) -> None:
-    staged = home.staging / "job"
-    staged.mkdir()
-    (staged / "weights.bin").write_bytes(b"half")
-
-    with pytest.raises(ReleaseDamaged, match=r"it has no manifest\.json"):
-        store.publish_version(staged)
-
-    assert list(home.versions.iterdir()) == []
+    assert sorted(number for numbers in won for number in numbers) == list(range(2, rounds + 2))
+    assert [commit.parent for commit in ReleaseStore(home).history()] == [None, *range(1, rounds + 1)]
 
 
-def test_a_release_can_only_name_what_is_published(home: Home, store: ReleaseStore) -> None:
-    version = store.publish_version(stage(home, "version", "a", UnsyncedFileSystem()))
+def test_rollback_is_a_new_higher_commit_of_an_older_release(home: Home, store: ReleaseStore) -> None:
+    first = promote(home, "english")
+    promote(home, "german")
 
-    with pytest.raises(UnknownRelease, match=r"names generation 'g1-00000000', which is not published"):
-        store.publish_release(ReleaseManifest(version, "g1-00000000"))
+    back = store.commit(first.release, parent=2, reason="rollback", why="German was better before", by="me")
+    forward = store.commit(store.history()[1].release, parent=3, reason="promote", why="again", by="me")
 
-    assert list(home.staging.iterdir()) == []
-
-
-def test_a_number_finds_its_release_and_never_a_longer_number(home: Home, store: ReleaseStore) -> None:
-    ids = [publish(home, f"content {number}") for number in range(11)]
-
-    assert store.release("r1").id == ids[0]
-    assert store.release("r11").id == ids[10]
-    assert store.release(ids[4]).id == store.release(ids[4][:-3]).id == ids[4]
+    assert (back.number, back.release, forward.number) == (3, first.release, 4)
+    assert live_content(home) == "german"
+    assert [commit.reason for commit in store.history()] == ["promote", "promote", "rollback", "promote"]
 
 
-@pytest.mark.parametrize("asked", ["r9", "", "r", "r1-zzzz", "../commits", "v1"])
-def test_an_unknown_release_is_refused_with_the_known_ones(
-    home: Home, store: ReleaseStore, asked: str
-) -> None:
-    known = publish(home, "one")
+def test_a_commit_needs_one_of_the_four_reasons(home: Home, store: ReleaseStore) -> None:
+    with pytest.raises(UsageProblem, match="init, promote, rollback, ingest"):
+        store.commit(publish(home, "a"), parent=None, reason="because", why="", by="")
 
-    with pytest.raises(UnknownRelease, match=known):
-        store.release(asked)
+
+def test_a_full_disk_at_any_step_before_the_link_leaves_the_old_release_live(tmp_path: Path) -> None:
+    live, errors = [], []
+    for step in range(100):
+        home = Home.create(tmp_path / str(step))  # each step meets the same disk
+        promote(home, "english")
+        files = FailingFileSystem(step, full_disk())
+        try:
+            promote(home, "german", files)
+        except OSError:
+            errors.append("while staging")  # the caller writes its own files, in its own words
+        except (NoSpace, CommitUnconfirmed) as error:
+            errors.append(type(error).__name__)
+        live.append(live_content(home))
+        if live[-1] == "german":
+            break
+        garbage.clean_staging(ReleaseStore(home), grace_seconds=0)
+        assert list(home.staging.iterdir()) == []
+
+    assert len(live) > 20
+    assert live == ["english"] * (len(live) - 1) + ["german"]
+    assert errors[-1] == "CommitUnconfirmed"
+    assert errors.count("NoSpace") >= 10
+    assert promote(home, "french").number == 3
+    assert live_content(home) == "french"

@@ -10,8 +10,8 @@ import pytest
 
 from app.home.commits import Debt, kept_at
 from app.home.durable import FileSystem
+from app.home.releases import ReleaseRecord
 from app.home.settings import load_settings
-from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, publishing
 from app.learning.judging import Taught, judge_taught

@@ -9,8 +9,8 @@ import pytest
 
 from app.desk.errors import NoRelease, UnknownRelease, UsageProblem
 from app.home.commits import CommitRecord
+from app.home.releases import ReleaseRecord
 from app.home.settings import load_settings
-from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import adding, going_live, publishing
 from app.query.snapshot import Snapshot

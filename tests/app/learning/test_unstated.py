@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.desk.errors import UsageProblem
+from app.home.releases import ReleaseRecord
 from app.home.settings import load_settings
-from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning import adding, going_live
 from app.learning.unstated import OPENED, name_domain, open_domain

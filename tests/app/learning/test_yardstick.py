@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from app.desk.jobs import UpdateRequest
+from app.home.releases import ReleaseRecord
 from app.home.settings import load_settings
-from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.language.reading import Reader
 from app.learning import adding, going_live, publishing

@@ -24,8 +24,8 @@ from fastapi import FastAPI
 from app.desk.errors import TooBusy
 from app.desk.slices import SliceSummary
 from app.home.manifest import ReleaseManifest
+from app.home.releases import ReleaseRecord
 from app.home.settings import Settings
-from app.home.store import ReleaseRecord
 from app.home.workspace import Workspace
 from app.jobs import worker
 from app.jobs.job_runner import run_job
