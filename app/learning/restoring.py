@@ -24,7 +24,8 @@ from typing import BinaryIO
 
 from app.desk.errors import NewerFormat, PackageDamaged, UsageProblem
 from app.desk.jobs import Stage
-from app.home.backup import FORMAT, NAMES, PACKS, WITH_UPLOAD, Backup, newest, read_manifest
+from app.home.backup_files import FORMAT, NAMES, PACKS, Backup, newest, read_manifest
+from app.home.backup_holding import WITH_UPLOAD
 from app.home.catalog_copy import damage_of
 from app.home.durable import FileSystem, explaining_full_disk, publish_folder
 from app.home.enough import require_room

@@ -24,7 +24,7 @@ from app.desk.desk import Desk
 from app.desk.errors import ParentMoved
 from app.desk.hits import SearchRequest
 from app.desk.opinions import Opinion
-from app.home.backup import newest
+from app.home.backup_files import newest
 from app.home.durable import KILLED
 from app.home.package import sealed
 from app.home.packs import records_of, write_pack

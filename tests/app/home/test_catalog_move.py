@@ -21,7 +21,9 @@ from app.desk.hits import SearchRequest
 from app.desk.jobs import Stage, UpdateRequest
 from app.desk.troubles import trouble_of
 from app.home import engines, lock
-from app.home.backup import _at_one_moment, newest, write_backup
+from app.home.backup import write_backup
+from app.home.backup_files import newest
+from app.home.backup_holding import at_one_moment
 from app.home.catalog_copy import copying, damage_in, damage_of, keep_copy
 from app.home.catalog_move import DECIDED, HERE, move_catalog
 from app.home.durable import FAULT_VARIABLE, KILLED
@@ -420,13 +422,13 @@ def test_a_backup_copies_no_catalog_that_is_being_moved(home: Home, tmp_path: Pa
     def held_while(root: str | None) -> int:
         """The number of the schema that a backup gets in the moment in which it is decided where the catalog lies."""
         engines.write(home.root, engines.Engines(root, commits=True))
-        with _at_one_moment(home, tmp_path) as (catalog, _):
+        with at_one_moment(home, tmp_path) as (catalog, _):
             return int(catalog.execute("PRAGMA user_version").fetchone()[0])
 
     numbers = []
 
     def undecided() -> None:
-        with pytest.raises(CatalogMissing, match="run it again"), _at_one_moment(home, tmp_path):
+        with pytest.raises(CatalogMissing, match="run it again"), at_one_moment(home, tmp_path):
             pass
         numbers.append(held_while(address))
 
