@@ -24,9 +24,11 @@ language to language than these sentences. What is strong is lowered as far as o
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,10 +61,21 @@ MOST_KNOWN, AT_ONCE = 4000, 1000
 _SHORTEST = 4
 _FEWEST_WORDS = 10
 _PATIENCE = 5.0  # seconds that a query waits for its language to be measured
+LOOK_AGAIN_SECONDS = (
+    1.0  # how long after nothing was known of a language it is asked again whether pairs have come
+)
 _KEPT = 3  # releases that are in memory: the live one, one in its shadow, and one that is compared
 
 
-_Looked = tuple[Gauges | None, object]
+class _Looked(NamedTuple):
+    """What is known of a language, on what it rests, and when that was looked at."""
+
+    found: Gauges | None
+    state: object
+    when: float
+
+
+_NEVER = _Looked(None, None, -LOOK_AGAIN_SECONDS)
 
 
 class Calibration:
@@ -74,7 +87,7 @@ class Calibration:
     def __init__(self, workspace: Workspace) -> None:
         self._catalog, self._features = workspace.catalog, workspace.features.as_room_allows()
         self._folder = workspace.home.captions
-        # By release and language. Nothing is known of one as long as no pairs have come: with it stands when that was.
+        # By release and language. Nothing is known of one as long as no pairs have come.
         self._known: OrderedDict[str, tuple[dict[str, _Looked], dict[str, threading.Lock]]] = OrderedDict()
         self._turn = threading.Lock()  # of what is known; each language is measured in its own
 
@@ -90,14 +103,16 @@ class Calibration:
             # Whole releases go: what is borrowed has the captions of the language that it is borrowed from.
             while len(self._known) > _KEPT:
                 self._known.popitem(last=False)
-            found, turn = known.get(language, (None, None))[0], turns[language]
-        if found is not None or not turn.acquire(timeout=_PATIENCE):
-            return found
+            looked, turn = known.get(language, _NEVER), turns[language]
+        is_new = time.monotonic() - looked.when < LOOK_AGAIN_SECONDS
+        if looked.found is not None or is_new or not turn.acquire(timeout=_PATIENCE):
+            return looked.found
         try:
-            found, looked = known.get(language, (None, None))
-            if found is None and looked != (state := (self._catalog.pairs_mark(), snapshot.pictures)):
-                found = self._kept(snapshot, language)
-                known[language] = found, state
+            found, before, _ = known.get(language, _NEVER)
+            if found is None:
+                state = self._catalog.pairs_mark(), snapshot.pictures
+                found = self._kept(snapshot, language) if state != before else None
+                known[language] = _Looked(found, state, time.monotonic())
             return found
         finally:
             turn.release()

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import event
 
 from app.desk.errors import BadQuery
 from app.desk.hits import Relevance, SearchAnswer, SearchRequest
@@ -339,9 +340,14 @@ def test_captions_that_come_after_their_pictures_are_measured_by(
 ) -> None:
     monkeypatch.setattr(translation, "FEWEST", 5)
     with Workspace.open(load_settings(home=copy_of(workspace.home.root, tmp_path))) as opened:
-        catalog, calibration = opened.catalog, Calibration(opened)
+        catalog, calibration, asked = opened.catalog, Calibration(opened), list[str]()
         etas = Etas(catalog, opened.features)
         assert calibration.gauge(snapshot, "tlh") is None
+        monkeypatch.setattr(relevance, "LOOK_AGAIN_SECONDS", 3600.0)
+        event.listen(catalog._engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+        assert calibration.gauge(snapshot, "tlh") is None
+        assert asked == [], "one query after another looks for captions where there are none"
+        monkeypatch.setattr(relevance, "LOOK_AGAIN_SECONDS", 0.0)
         assert etas.of(snapshot, "tlh").pairs == 0
 
         pairs = catalog.pairs(language="en")
