@@ -64,6 +64,7 @@ scale-test: .venv/scale-installed
 docs: .venv/test-installed
 	@$(BIN)/python -m model_updates.strategy_pages
 	@$(BIN)/python docs/write_modules.py
+	@$(BIN)/python docs/write_settings.py
 	@$(BIN)/python -m app.words.extraction
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 

@@ -51,11 +51,12 @@ def test_the_architecture_page_names_modules_that_exist() -> None:
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
-def test_the_page_of_modules_is_written_anew() -> None:
-    written = (ROOT / "docs" / "modules.md").read_text(encoding="utf-8")
-    now = runpy.run_path(str(ROOT / "docs" / "write_modules.py"))["page"]()
+@pytest.mark.parametrize("name", ["modules", "settings"])
+def test_what_is_written_of_the_code_is_as_new_as_the_code(name: str) -> None:
+    written = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    now = runpy.run_path(str(ROOT / "docs" / f"write_{name}.py"))["page"]()
 
-    assert written == now, "docs/modules.md is older than the docstrings; `make docs` writes it anew"
+    assert written == now, f"docs/{name}.md is older than the code; `make docs` writes it anew"
 
 
 def test_every_page_is_on_the_site_and_every_link_leads_somewhere(tmp_path: Path) -> None:
