@@ -18,6 +18,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse, Response
 from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from app import DISTRIBUTION
 from app.desk.troubles import INVALID, invalid_sentence, trouble_of
@@ -26,7 +27,7 @@ from app.home.settings import Settings
 from app.server import api_jobs, immich, knn_service
 from app.server.admission import Admission
 from app.server.description import DOCUMENT, PAGE, describe
-from app.server.guard import Guard, Rules, refusal
+from app.server.guard import Guard, Rules, refusal, route_of
 from app.server.headers import PagePolicy
 from app.server.metrics import CONTENT_TYPE
 from app.server.monotonic import COMMIT, MonotonicReads
@@ -151,8 +152,24 @@ def _add_health(app: FastAPI, serving: Serving) -> None:
         return {"name": "perennial", "version": metadata.version(DISTRIBUTION)}
 
 
-def _nothing_here(rest: str) -> JSONResponse:
-    return refusal(404, "unknown_route", f"There is nothing at /v1/{rest[:80]}, or not with this method.")
+def _nothing_here(request: Request) -> JSONResponse:
+    """Refuses what no route answers; a path that is there names the methods that it takes (RFC 9110, 15.5.6)."""
+    path = route_of(request.scope)[:80]
+    methods = {
+        method
+        for route in request.app.routes
+        if isinstance(route, Route) and route.matches(request.scope)[0] is Match.PARTIAL
+        for method in route.methods or ()
+    }
+    if not methods:
+        return refusal(404, "unknown_route", f"There is nothing at {path}.")
+    known = sorted(methods | {"HEAD"} if "GET" in methods else methods)
+    return refusal(
+        405,
+        "wrong_method",
+        f"{path} is asked by {' or '.join(known)}, not by {request.method}.",
+        {"Allow": ", ".join(known)},
+    )
 
 
 def _of_the_framework(error: HTTPException) -> tuple[str, str]:
@@ -174,6 +191,7 @@ def _handle_errors(app: FastAPI) -> None:
 
     for base in OWN_ERRORS:
         app.add_exception_handler(base, own)
+    app.add_exception_handler(HTTPStatus.METHOD_NOT_ALLOWED, lambda request, _error: _nothing_here(request))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_request: Request, error: RequestValidationError) -> JSONResponse:

@@ -166,11 +166,32 @@ def test_captions_are_found_by_their_words(client: httpx.Client, server: Served)
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/search", "POST"),
+        ("HEAD", "/v1/evaluate", "POST"),
+        ("DELETE", "/v1/releases/r1", "GET, HEAD"),
+        ("PUT", "/v1/items/delete", "GET, HEAD, POST"),
+        ("PATCH", "/v1", "GET, HEAD"),
+        ("POST", "/healthz", "GET, HEAD"),
+    ],
+)
+def test_a_path_asked_in_a_way_that_it_does_not_know_names_the_ways(
+    client: httpx.Client, method: str, path: str, allowed: str
+) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, allowed)
+    if method != "HEAD":
+        assert answer.json() == {
+            "error": f"{path} is asked by {allowed.replace(', ', ' or ')}, not by {method}.",
+            "code": "wrong_method",
+        }
+
+
+@pytest.mark.parametrize(
     ("method", "path", "status"),
     [
         ("GET", "/v1/nothing", 404),
-        ("DELETE", "/v1/releases/r1", 404),
-        ("GET", "/v1/search", 404),
         ("GET", "/v1/jobs/j99", 404),
         ("GET", "/v1/jobs/%00", 404),
         ("GET", "/v1/chunks/zz", 404),
