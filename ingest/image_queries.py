@@ -63,19 +63,22 @@ class ImageQueries(TableQueries):
         by_taken: bool = False,
         after: ImageId = "",
         up_to: ImageId = "",
+        groups: Collection[str] | None = None,
         **given: Unpack[Conditions],
     ) -> Generator[list[ImageId]]:
         """Yields the ids of all gallery images for which all conditions hold, some at a time, the last that came first.
 
         Close it where not all are taken. By when they were taken, those of which that is not known come last. With
         `after`, which may be of a withdrawn image, only those behind it, or with `up_to` those before it and itself;
-        nothing where it is not known.
+        nothing where it is not known. With `groups` only those that are of one, as `groups` names them.
         """
         order = [images.c.taken, images.c.seq] if by_taken else [images.c.seq]
         query = images_where(given).where(images.c.in_gallery).order_by(*(one.desc() for one in order))
         if after or up_to:
             place = select(*order).where(images.c.id == (after or up_to)).scalar_subquery()
             query = query.where(tuple_(*order) < place if after else tuple_(*order) >= place)
+        if groups is not None:
+            query = query.where(images.c.cluster.in_(groups))
         streamed = {"yield_per": _AT_ONCE}
         with (
             self._engine.connect() as connection,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from contextlib import closing
 from itertools import islice
 
@@ -119,12 +119,14 @@ def _newest(
             found = list(islice(ids, depth))
         if not asked.dedup or not found:
             return _unranked(found)
+        groups = catalog.groups(found)
         before: list[ImageId] = []
         if after:  # copies of what earlier pages have shown are not shown again
-            with closing(_shown(catalog, snapshot, wanted, by_taken, up_to=after)) as ids:
+            of_found = set(groups.values())  # and of nothing else: a deep page has thousands before it
+            with closing(_shown(catalog, snapshot, wanted, by_taken, up_to=after, groups=of_found)) as ids:
                 before = list(ids)
-        passed, together = set(before), before + found
-        hits = copies.folded(_unranked(together), catalog.groups(together))
+        passed = set(before)
+        hits = copies.folded(_unranked(before + found), groups | catalog.groups(before))
         hits = [hit for hit in hits if hit.id not in passed]
         if len(hits) >= count or len(found) < depth:
             return hits
@@ -138,8 +140,11 @@ def _shown(
     by_taken: bool,
     after: ImageId = "",
     up_to: ImageId = "",
+    groups: Collection[str] | None = None,
 ) -> Generator[ImageId]:
-    with closing(catalog.newest(by_taken=by_taken, after=after, up_to=up_to, **wanted)) as parts:
+    with closing(
+        catalog.newest(by_taken=by_taken, after=after, up_to=up_to, groups=groups, **wanted)
+    ) as parts:
         for part in parts:
             yield from snapshot.among(part)
 

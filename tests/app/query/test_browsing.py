@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from app.desk.errors import BadQuery
 from app.desk.hits import SearchAnswer, SearchRequest
@@ -122,6 +123,46 @@ def test_filters_and_folded_copies_hold_for_browsing(workspace: Workspace, snaps
     assert folded.hits[0].copies == tuple(every[1:3])
     first = _browse(workspace, snapshot, 1, dedup=True)
     assert _ids(_browse(workspace, snapshot, 4, dedup=True, cursor=first.next)) == every[3:7]
+
+
+@pytest.mark.sqlite  # which counts its steps
+@pytest.mark.parametrize("sort", ["added", "taken"])
+def test_a_folded_page_takes_about_what_a_plain_one_does_however_many_are_before_it(
+    snapshot: Snapshot, tmp_path_factory: pytest.TempPathFactory, sort: str
+) -> None:
+    home = copy_of(small_home(tmp_path_factory), tmp_path_factory.mktemp("deep"))
+    with Workspace.open(load_settings(home=home)) as workspace:
+        first, copied, *others = _ids(_browse(workspace, snapshot, sort=sort))
+        with writing(workspace.catalog._engine) as connection:
+            found = connection.execute(images.select().where(images.c.id == first)).mappings().one()
+            known = {name: value for name, value in found.items() if name not in {"seq", "sketch"}}
+            before = ({"id": f"{n:064x}", "taken": "2999", "cluster": f"thing {n}"} for n in range(3000))
+            connection.execute(images.insert(), [known | one for one in before])
+            same = images.c.id.in_([first, copied])
+            connection.execute(images.update().where(same).values(cluster="one thing"))
+        cursor = _browse(workspace, snapshot, 1, sort=sort).next
+        plain, fewer = _steps(workspace, snapshot, sort=sort, cursor=cursor)
+        cursor = _browse(workspace, snapshot, 1, sort=sort, dedup=True).next
+        folded, steps = _steps(workspace, snapshot, sort=sort, dedup=True, cursor=cursor)
+    assert (_ids(folded), _ids(plain)) == (others[:5], [copied, *others[:4]])
+    assert steps < 3 * fewer  # to read all that is before it would take twenty times as many
+
+
+def _steps(workspace: Workspace, snapshot: Snapshot, **asked: Any) -> tuple[SearchAnswer, int]:
+    """Returns a page, and how many steps SQLite took for it."""
+    count = 0
+
+    def tick() -> None:
+        nonlocal count
+        count += 1
+
+    def watch(connection: Any, *_: Any) -> None:
+        connection.connection.driver_connection.set_progress_handler(tick, 1)
+
+    event.listen(workspace.catalog._engine, "before_cursor_execute", watch)
+    answer = _browse(workspace, snapshot, 5, **asked)
+    event.remove(workspace.catalog._engine, "before_cursor_execute", watch)
+    return answer, count
 
 
 @pytest.mark.parametrize("sort", ["added", "taken"])
