@@ -32,6 +32,8 @@ from ingest.sources import sources
 Condition = ColumnElement[bool]
 Build = Callable[[str, str, str | None, str | None], Condition]
 """Makes a condition of what stands behind a field's dot, an operator, and the ends of a range; one value is both."""
+Seen = Callable[[Condition], Condition]
+"""Makes of a condition on a row of `sources` that a picture was seen so, at a place that is still there."""
 
 _NONE = "none"
 # As it is kept: a beginning of it is meant with all that may follow.
@@ -115,45 +117,51 @@ def _contains(column: Any, text: str) -> Condition:
     return AnyCase(column, literal(f"%{escaped(text)}%"))
 
 
-def _of_source(condition: Condition) -> Condition:
+def one_by_one(condition: Condition) -> Condition:
+    """Asks it of each picture, so that the first ones are found soon."""
     return exists().where(sources.c.image_id == images.c.id, sources.c.gone == "", condition)
 
 
-def _folder(_: str, operator: str, low: str | None, high: str | None) -> Condition:
+def at_once(condition: Condition) -> Condition:
+    """Asks it of all places in one go, which takes a tenth of the time a picture, and before the first is found."""
+    return images.c.id.in_(select(sources.c.image_id).where(sources.c.gone == "", condition))
+
+
+def _folder(seen: Seen, _: str, operator: str, low: str | None, high: str | None) -> Condition:
     if operator == "~":
-        return _of_source(_contains(sources.c.place, low or ""))
+        return seen(_contains(sources.c.place, low or ""))
     _require_one(operator, low, high, "folder")
     name = escaped(text_of((low or "").rstrip("/")))
     begins = name if name.startswith("/") else f"%/{name}"
-    return _of_source(AnyCase(sources.c.place, literal(f"{begins}/%")))
+    return seen(AnyCase(sources.c.place, literal(f"{begins}/%")))
 
 
-def _file(_: str, operator: str, low: str | None, high: str | None) -> Condition:
+def _file(seen: Seen, _: str, operator: str, low: str | None, high: str | None) -> Condition:
     whole = case((sources.c.name == "", sources.c.place), else_=sources.c.name)
     if operator == "~":
-        return _of_source(_contains(whole, low or ""))
+        return seen(_contains(whole, low or ""))
     _require_one(operator, low, high, "file")
     name = text_of(low or "")
-    return _of_source(or_(whole == name, AnyCase(whole, literal(f"%/{escaped(name)}"))))
+    return seen(or_(whole == name, AnyCase(whole, literal(f"%/{escaped(name)}"))))
 
 
-def _key(_: str, operator: str, low: str | None, high: str | None) -> Condition:
+def _key(seen: Seen, _: str, operator: str, low: str | None, high: str | None) -> Condition:
     if low == high == _NONE:
-        return not_(_of_source(sources.c.key != ""))
-    return _of_source(and_(sources.c.key != "", _compared(sources.c.key, operator, low, high)))
+        return not_(seen(sources.c.key != ""))
+    return seen(and_(sources.c.key != "", _compared(sources.c.key, operator, low, high)))
 
 
-def _meta(name: str, operator: str, low: str | None, high: str | None) -> Condition:
+def _meta(seen: Seen, name: str, operator: str, low: str | None, high: str | None) -> Condition:
     entry = entries_of(sources.c.fields)
     is_field = func.lower(entry.c.key) == func.lower(name)
     inside = select(1).select_from(entry)
     if low == high == _NONE:
-        return not_(_of_source(exists(inside.where(is_field))))
+        return not_(seen(exists(inside.where(is_field))))
     numbers = [None if one is None else _as_number(one) for one in (low, high)]
     compared = _compared(entry.c.value, operator, low, high)
     if operator != "~" and [one is None for one in numbers] == [one is None for one in (low, high)]:
         compared = _ordered(entry.c.number, operator, numbers[0], numbers[1], lambda one: one)
-    return _of_source(exists(inside.where(is_field, compared)))
+    return seen(exists(inside.where(is_field, compared)))
 
 
 def _language(_: str, operator: str, low: str | None, high: str | None) -> Condition:
@@ -175,6 +183,11 @@ def _caption(_: str, operator: str, low: str | None, high: str | None) -> Condit
         return images.c.seq.in_(said)
     found = images_captioned(low or "")
     return images.c.seq.in_(found) if found is not None else images.c.seq.is_(None)
+
+
+def _added(_: str, operator: str, low: str | None, high: str | None) -> Condition:
+    came = _day(chunks.c.created)("", operator, low, high)
+    return images.c.chunk.in_(select(chunks.c.seq).where(came))
 
 
 def _chunk(_: str, operator: str, low: str | None, high: str | None) -> Condition:
@@ -205,10 +218,9 @@ def _as_number(text: str) -> float | None:
     return number if isfinite(number) else None
 
 
-_ADDED = select(chunks.c.created).where(chunks.c.seq == images.c.chunk).scalar_subquery()
 FIELDS: dict[str, Build] = {
     "taken": _day(images.c.taken),
-    "added": _day(_ADDED),
+    "added": _added,
     "camera": _text(images.c.camera),
     "domain": _text(images.c.domain),
     "format": _text(images.c.format),
@@ -217,8 +229,11 @@ FIELDS: dict[str, Build] = {
     "language": _language,
     "caption": _caption,
     "chunk": _chunk,
+}
+OF_PLACES: dict[str, Callable[[Seen, str, str, str | None, str | None], Condition]] = {
     "folder": _folder,
     "file": _file,
     "key": _key,
+    "meta": _meta,
 }
-META: Build = _meta
+"""Fields that say where pictures lie, or what their owner says of them."""

@@ -1,10 +1,11 @@
 """Facets: how many of some pictures are of each domain, language, year and folder."""
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Unpack
 
-from sqlalchemy import ColumnElement, FromClause, distinct, func, select
+from sqlalchemy import ColumnElement, FromClause, Select, distinct, func, literal, select, union_all
 
 from ingest.dialect import values_of
 from ingest.pair import ImageId
@@ -50,31 +51,40 @@ class FacetQueries(TableQueries):
             there.append(images.c.id.in_(images_where(given)))
         if ids is not None:
             there.append(images.c.id.in_(values_of(ids)))
-        pictures = select(images.c.seq, images.c.id, images.c.domain, images.c.taken).where(*there).subquery()
-        spoken = captions.c.image == pictures.c.seq
+        # Named once and read by each count, so that databases find the pictures once.
+        pictures = select(images.c.seq, images.c.id, images.c.domain, images.c.taken).where(*there).cte()
+        spoken = pictures.join(captions, captions.c.image == pictures.c.seq)
+        files = pictures.join(sources, sources.c.image_id == pictures.c.id)
         year = func.substr(pictures.c.taken, 1, 4)
-        years = self._counted(year, pictures, year != "")
         # All up to the last stroke: what is cut from the end is whatever else a place is spelt with.
         folder = func.rtrim(sources.c.place, func.replace(sources.c.place, "/", ""))
-        files = pictures.join(sources, sources.c.image_id == pictures.c.id)
-        lying = (
-            self._counted(folder, files, sources.c.kind == "file", sources.c.gone == "") if folders else {}
-        )
+        counts = [
+            _counted("domains", pictures.c.domain, pictures),
+            _counted("languages", captions.c.language, spoken, ~captions.c.withdrawn),
+            _counted("years", year, pictures, year != ""),
+        ]
+        if folders:
+            counts.append(_counted("folders", folder, files, sources.c.kind == "file", sources.c.gone == ""))
+        found: dict[str, dict[str, int]] = defaultdict(dict)
+        with self._engine.connect() as connection:
+            for facet, value, count in connection.execute(union_all(*counts)):
+                found[facet][value] = count
+        years = found["years"]
         return Facets(
-            _most(self._counted(pictures.c.domain, pictures)),
-            _most(self._counted(captions.c.language, pictures.join(captions, spoken), ~captions.c.withdrawn)),
+            _most(found["domains"]),
+            _most(found["languages"]),
             tuple(FacetValue(value, years[value]) for value in sorted(years, reverse=True)[:MOST]),
-            _most({place.rstrip("/") or "/": count for place, count in lying.items()}),
+            _most({place.rstrip("/") or "/": count for place, count in found["folders"].items()}),
         )
 
-    def _counted(
-        self, value: ColumnElement[str], of: FromClause, *those: ColumnElement[bool]
-    ) -> dict[str, int]:
-        """Counts each picture once for a value, however many rows have both."""
-        number = next(column for column in of.c if column.name.endswith("seq"))
-        query = select(value, func.count(distinct(number))).select_from(of).where(*those).group_by(value)
-        with self._engine.connect() as connection:
-            return {name: count for name, count in connection.execute(query)}
+
+def _counted(
+    facet: str, value: ColumnElement[str], of: FromClause, *those: ColumnElement[bool]
+) -> Select[str, str, int]:
+    """Returns the query that counts each picture once for a value of a facet, however many rows have both."""
+    number = next(column for column in of.c if column.name.endswith("seq"))
+    query = select(literal(facet), value, func.count(distinct(number))).select_from(of)
+    return query.where(*those).group_by(value)
 
 
 def _most(found: Mapping[str, int]) -> tuple[FacetValue, ...]:

@@ -6,14 +6,14 @@ not known. `~` means that a text contains another. Dates count by their beginnin
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from lark import Lark, Token, Transformer, Tree
 from lark.exceptions import UnexpectedInput, VisitError
 from sqlalchemy import and_, not_, or_
 
-from ingest.conditions import FIELDS, META, Condition
+from ingest.conditions import FIELDS, OF_PLACES, Build, Condition, at_once, one_by_one
 from ingest.errors import BadOption
 from ingest.sentence import phrase
 
@@ -21,8 +21,7 @@ LONGEST = 1000
 """Characters of a filter."""
 DEEPEST = 10
 """Conditions of a filter within each other; where pictures are counted, SQLite reads some sixteen."""
-PRIVATE = frozenset({"folder", "file", "key", "meta"})
-"""Fields that say where pictures lie, or what their owner says of them."""
+_FEW = 4  # conditions, up to which a page is full sooner where each picture is asked by itself
 _JOINED = frozenset({"either", "both", "opposite", "condition"})
 _GRAMMAR = r"""
 ?start: either
@@ -56,9 +55,10 @@ def images_that(text: str) -> Condition:
 
 def private_fields(text: str) -> list[str]:
     """Returns the fields of a filter that only those may use who may know where pictures lie; errors as above."""
-    return sorted(_built(text)[1] & PRIVATE)
+    return sorted(_built(text)[1] & OF_PLACES.keys())
 
 
+@lru_cache(maxsize=64)  # a page asks for what it shows, for counts of it, and then for the next page
 def _built(text: str) -> tuple[Condition, set[str]]:
     if len(text) > LONGEST:
         raise BadOption(
@@ -85,7 +85,7 @@ def _built(text: str) -> tuple[Condition, set[str]]:
                 most=DEEPEST,
             )
         )
-    built = _Builder()
+    built = _Builder(is_long=sum(1 for _ in tree.find_data("condition")) > _FEW)
     try:
         condition: Condition = built.transform(tree)
     except VisitError as error:
@@ -115,9 +115,10 @@ def _parser() -> Lark:
 class _Builder(Transformer[Token, Any]):
     """Makes conditions of the tree; methods are named as the rules of the grammar."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_long: bool) -> None:
         super().__init__()
         self.used: set[str] = set()
+        self._seen = at_once if is_long else one_by_one
 
     def side(self, found: list[Token]) -> str:
         text = str(found[0])
@@ -143,13 +144,13 @@ class _Builder(Transformer[Token, Any]):
         name, operator, (low, high) = str(found[0]), str(found[1]), found[2]
         field, dot, inner = name.partition(".")
         field = field.casefold()
-        build = META if field == "meta" and inner else FIELDS.get(field) if not dot else None
+        build = self._build(field) if bool(dot and inner) == (field == "meta") else None
         if build is None:
             raise BadOption(
                 phrase(
                     "There is no field {name} to filter by; there are {fields}.",
                     name=repr(name[:40]),
-                    fields=", ".join([*FIELDS, "meta.NAME"]),
+                    fields=", ".join([*FIELDS, *OF_PLACES]) + ".NAME",
                 )
             )
         self.used.add(field)
@@ -158,3 +159,7 @@ class _Builder(Transformer[Token, Any]):
         if low != high and operator != "=":
             raise BadOption(phrase("A range stands after =, not after {operator}.", operator=operator))
         return build(inner, operator, low, high)
+
+    def _build(self, field: str) -> Build | None:
+        of_places = OF_PLACES.get(field)
+        return FIELDS.get(field) if of_places is None else partial(of_places, self._seen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from ingest.catalog import Catalog
 from ingest.errors import BadOption
@@ -133,6 +136,28 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
 )
 def test_what_a_filter_finds(catalog: Catalog, where: str, found: str) -> None:
     assert {one[0] for one in catalog.ids_where(where=where)} == set(found)
+    among_many = f"({where})" + " NOT key = nobody" * 5
+    assert {one[0] for one in catalog.ids_where(where=among_many)} == set(found)
+
+
+@pytest.mark.sqlite  # whose plan is read
+@pytest.mark.parametrize("condition", ["key = a", "folder = a", "file = a", "meta.a ~ b", "added > 2020"])
+def test_many_conditions_are_not_asked_picture_by_picture(catalog: Catalog, condition: str) -> None:
+    asked: list[Any] = []
+    event.listen(catalog._engine, "before_cursor_execute", lambda *told: asked.append(told[2:4]))
+    catalog.ids_where(where=" OR ".join([condition] * 40))
+    with catalog._engine.connect() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {asked[-1][0]}", asked[-1][1])
+        assert [row.detail for row in plan if re.search(r"image_id=|chunks .*rowid=", row.detail)] == []
+
+
+def test_a_filter_that_is_asked_again_is_not_read_again() -> None:
+    where = " OR ".join(f"key = {n}" for n in range(80))
+    started = time.process_time()
+    images_that(where)
+    read = time.process_time()
+    private_fields(where)
+    assert time.process_time() - read < (read - started) / 10
 
 
 @pytest.mark.parametrize(
@@ -199,6 +224,13 @@ def test_no_value_is_more_than_a_value(catalog: Catalog, value: str, field: str)
         assert len(catalog.ids_where(where=f'NOT {field} {operator} "{quoted}" OR width = 100')) == 4 - (
             len(catalog.ids_where(where=f'{field} {operator} "{quoted}" AND width = 4000'))
         )
+
+
+def test_facets_ask_a_filter_once(catalog: Catalog) -> None:
+    asked: list[str] = []
+    event.listen(catalog._engine, "before_cursor_execute", lambda *told: asked.append(told[2]))
+    assert catalog.facets(where="height = 50", folders=True).folders
+    assert sum(one.count("images.height >= ") for one in asked) == 1
 
 
 def test_facets_count_what_is_left(catalog: Catalog) -> None:
