@@ -10,6 +10,7 @@ import json
 import logging
 import os
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ingest.sentence import known_fields
+from model_updates.encoder import Encoder
+from model_updates.pairs import TrainingPair
 from model_updates.strategy import Strategy, UpdateContext
 from model_updates.towers import hash_tensors
 from model_updates.validation import Score
+from model_updates.vocabulary import Vocabulary
 
 FILE = "checkpoint.safetensors"
 
@@ -51,18 +55,33 @@ def owner_of(strategy: Strategy, context: UpdateContext) -> str:
     """Returns the sha256 (hex) of what makes an update what it is; call before it changes the encoder.
 
     Strategy, options, what it carried from earlier updates, seed, pairs and starting weights: a checkpoint of anything
-    else must not be resumed, for its weights would fit and mean something else.
+    else must not be resumed, for its weights would fit and mean something else. `owner_beside` adds what lies beside
+    the chunk.
     """
     digest = hashlib.sha256(f"{strategy.name}|{strategy.options!r}|{context.seed}".encode())
     carried = strategy.carried()
     digest.update(json.dumps([carried.facts, carried.update], sort_keys=True).encode())
     hash_tensors(digest, carried.tensors.items())
     hash_tensors(digest, context.encoder.state().items())
-    vocabulary = context.encoder.vocabulary
-    digest.update(json.dumps(None if vocabulary is None else vocabulary.to_json()).encode())
-    for pair in context.pairs:
-        digest.update(json.dumps(vars(pair)).encode())
+    _add(digest, context.encoder.vocabulary, context.pairs)
     return digest.hexdigest()
+
+
+def owner_beside(owner: str, encoder: Encoder, memory: Sequence[TrainingPair]) -> str:
+    """Returns an owner (hex) with the pairs of the memory and the vocabulary that the update trains.
+
+    Call after the strategy has prepared the encoder. What was withdrawn since must not live on in a checkpoint, and
+    which words are new depends on what lies beside the chunk.
+    """
+    digest = hashlib.sha256(owner.encode())
+    _add(digest, encoder.vocabulary, memory)
+    return digest.hexdigest()
+
+
+def _add(digest: Any, vocabulary: Vocabulary | None, pairs: Sequence[TrainingPair]) -> None:
+    digest.update(json.dumps(None if vocabulary is None else vocabulary.to_json()).encode())
+    for pair in pairs:
+        digest.update(json.dumps(vars(pair)).encode())
 
 
 def save(

@@ -72,6 +72,8 @@ def run_update(
     torch.manual_seed(context.seed)
     strategy.before_update(context)
     strategy.take(data)
+    if checkpoints is not None:
+        owner = checkpoint.owner_beside(owner, encoder, data.memory.pairs)
     loop = _Loop(strategy, context, data, owner, progress)
     with training(encoder):
         loop.run(checkpoints)

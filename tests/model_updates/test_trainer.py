@@ -59,6 +59,25 @@ def test_a_checkpoint_of_another_update_is_not_resumed(
     assert "of another update" in caplog.text
 
 
+@pytest.mark.parametrize("name", ["er", "evergreen", "new-words", "tic"])
+def test_a_checkpoint_of_other_pairs_beside_the_chunk_is_not_resumed(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def taught(beside: list[TrainingPair], checkpoints: Path | None) -> Encoder:
+        encoder, strategy = tiny_encoder(), make_strategy(name)
+        context = context_for(encoder, toy_pairs("en"))
+        context = replace(context, open_earlier=lambda: beside, open_known=lambda: beside)
+        run_update(strategy, context, lambda frozen: data_for(strategy, frozen), checkpoints=checkpoints)
+        return encoder
+
+    beside = [replace(pair, domain="other") for pair in toy_pairs()]
+    withdrawn = [replace(pair, domain="other") for pair in toy_pairs("en")[:4]]
+    taught([*beside, *withdrawn], tmp_path)
+    again, fresh = taught(beside, tmp_path), taught(beside, None)
+    assert_same_state(again.state(), fresh.state())
+    assert "of another update" in caplog.text
+
+
 def test_a_damaged_checkpoint_costs_work_but_not_the_result(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
