@@ -3,7 +3,8 @@
 import logging
 import stat
 import threading
-from collections.abc import Collection, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from watchfiles import Change, DefaultFilter, watch
@@ -16,18 +17,53 @@ _LONGEST_MILLISECONDS = 5_000
 # How often folders that are not there are looked for, such as those of a disk that is not mounted.
 _LOOK_MILLISECONDS = 1_000
 _AGAIN_SECONDS = 10.0  # between two looks at folders that cannot be followed
+# Before what failed is looked at again: at first, and at most; each pause is twice the one before.
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 60.0, 3_600.0
 _FILTER = DefaultFilter(ignore_dirs=[".git"])
 
 _Identity = tuple[int, int]
 
 
+class Failures:
+    """The folders that could not be taken in, and when each is due again; what is wrong may pass without a change."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Begins with none; `clock` gives seconds."""
+        self._clock = clock
+        self._counts: dict[Path, int] = {}
+        self._due: dict[Path, float] = {}
+
+    def __contains__(self, folder: Path) -> bool:
+        return folder in self._counts
+
+    def note(self, folder: Path) -> float:
+        """Notes that a folder failed, once more; returns the seconds until it is due."""
+        before = self._counts.get(folder, 0)
+        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(before, 30), _LONGEST_PAUSE_SECONDS)
+        self._counts[folder], self._due[folder] = before + 1, self._clock() + pause
+        return pause
+
+    def is_due(self, folder: Path) -> bool:
+        """Whether a folder's pause is over."""
+        return folder in self._due and self._clock() >= self._due[folder]
+
+    def begin(self, folder: Path) -> None:
+        """Notes that a folder is looked at: it is not due until it fails again."""
+        self._due.pop(folder, None)
+
+    def forget(self, folder: Path) -> None:
+        """Forgets a folder that went well."""
+        self._counts.pop(folder, None)
+        self._due.pop(folder, None)
+
+
 def changed_folders(
-    folders: Collection[Path], stopping: threading.Event, again: Collection[Path] = ()
+    folders: Collection[Path], stopping: threading.Event, again: Callable[[Path], bool] = lambda _: False
 ) -> Iterator[list[Path]]:
     """Yields folders to look at again: at first all that are there, then those in which something changed.
 
     A folder that comes later, or in the place of another, such as that of a disk that is mounted, is yielded then, and
-    those that the caller has put into `again` about a second later. Where changes cannot be followed, as those of names
+    those of which `again` says so, asked about once a second. Where changes cannot be followed, as those of names
     that are no text or where a folder may not be read, all folders are yielded every ten seconds. Ends when `stopping`
     is set.
     """
@@ -53,7 +89,7 @@ def changed_folders(
             ):
                 # New ones only now, as what changes while they are looked at has to be seen, too.
                 touched = [
-                    one for one in there if one not in known or one in again or _is_touched(one, changes)
+                    one for one in there if one not in known or again(one) or _is_touched(one, changes)
                 ]
                 known.update(there)
                 if touched:

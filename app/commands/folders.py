@@ -20,6 +20,7 @@ from app.desk.errors import UsageProblem
 if TYPE_CHECKING:
     from app.desk.desk import Desk
     from app.home.settings import Settings
+    from ingest.watching import Failures
 
 
 def open_(
@@ -62,9 +63,9 @@ def watch(
     settings = settings_for(home)
     found = _existing(folders)
     from app.local.at_home import AtHome
-    from ingest.watching import changed_folders
+    from ingest.watching import Failures, changed_folders
 
-    stopping = threading.Event()
+    stopping, failures = threading.Event(), Failures()
 
     def stop(*_: object) -> None:
         stopping.set()  # a finaliser that runs just now would swallow the exception
@@ -75,23 +76,29 @@ def watch(
         signal.signal(signal.SIGINT, stop)
         typer.echo(f"Watching {', '.join(map(str, found))} (Ctrl-C ends it)")
         with suppress(KeyboardInterrupt):  # which may also end the watching itself, without a word
-            for touched in changed_folders(found, stopping):
+            for touched in changed_folders(found, stopping, failures.is_due):
                 for folder in touched:
-                    typer.echo(f"{time.strftime('%X')} {folder}: {_looked_at(desk, folder)}")
+                    typer.echo(f"{time.strftime('%X')} {folder}: {_looked_at(desk, folder, failures)}")
         typer.echo("No longer watching. What was taken in stays; the same command goes on.")
 
 
-def _looked_at(desk: Desk, folder: Path) -> str:
-    """Takes in what changed in a folder, and says what that was or why it could not be."""
-    from app.desk.troubles import OWN_ERRORS
+def _looked_at(desk: Desk, folder: Path, failures: Failures) -> str:
+    """Takes in what changed in a folder, and says what that was, or why it could not be and when it is tried again."""
+    from app.desk.troubles import OWN_ERRORS, trouble_of
+    from ingest.errors import BadUpload
     from ingest.intake import IntakeOptions
     from ingest.report import batch_line
 
+    failures.begin(folder)
     try:
         with staged(is_json=not sys.stderr.isatty()) as tell:  # a log has a line for each batch
-            return batch_line(desk.add_chunk(folder, IntakeOptions(follow=True), tell).report)
-    except OWN_ERRORS as error:
+            said = batch_line(desk.add_chunk(folder, IntakeOptions(follow=True), tell).report)
+    except BadUpload as error:  # such as an empty folder: another change has to come
         return str(error)
+    except OWN_ERRORS as error:
+        return f"{trouble_of(error).sentence} It is looked at again in {failures.note(folder):.0f} s."
+    failures.forget(folder)
+    return said
 
 
 def _existing(folders: list[Path]) -> list[Path]:

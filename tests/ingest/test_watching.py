@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ingest import watching
-from ingest.watching import changed_folders
+from ingest.watching import Failures, changed_folders
 
 Next = Callable[[], list[Path]]
 
@@ -147,3 +147,24 @@ def test_what_may_not_be_read_is_looked_at_by_turns(
     folder = _folder(tmp_path / "pictures")
     batch = watched([folder])
     assert [batch() for _ in range(3)] == [[folder]] * 3
+
+
+def test_what_failed_is_due_after_pauses_that_grow_up_to_an_hour(tmp_path: Path) -> None:
+    now = [0.0]
+    failures = Failures(lambda: now[0])
+    assert not failures.is_due(tmp_path)
+    pauses = []
+    for _ in range(9):
+        pauses.append(failures.note(tmp_path))
+        now[0] += pauses[-1] - 1
+        assert not failures.is_due(tmp_path)
+        now[0] += 1
+        assert failures.is_due(tmp_path)
+        assert not failures.is_due(tmp_path / "other")
+        failures.begin(tmp_path)
+        assert not failures.is_due(tmp_path)
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
+    assert tmp_path in failures
+    failures.forget(tmp_path)
+    assert tmp_path not in failures
+    assert failures.note(tmp_path) == 60

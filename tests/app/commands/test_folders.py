@@ -78,6 +78,12 @@ def test_watch_says_a_line_for_each_batch(home: Path, tmp_path: Path) -> None:
         _line(process, "photos: not usable: 1")
         (folder / "b.png").write_bytes(picture(2))
         _line(process, "photos: new pictures: 1 · not usable: 1")
+        (commits := home / "commits").rename(tmp_path / "away")
+        commits.mkdir()
+        (folder / "c.png").write_bytes(picture(3))
+        _line(process, r"It is looked at again in 60 s\.")
+        commits.rmdir()
+        (tmp_path / "away").rename(commits)
         process.send_signal(signal.SIGINT)
         _line(process, "No longer watching")
         assert process.wait(timeout=60) == 0

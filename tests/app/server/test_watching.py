@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from app.home.workspace import Workspace
+from app.jobs import worker
 from app.server.served import Served
 from app.server.watching import FolderWatch
 from ingest import watching
@@ -102,3 +103,30 @@ def test_a_folder_is_looked_at_from_before_the_server_is_ready_and_once(tmp_path
         jobs = workspace.catalog.jobs()
     assert [job.arguments["folder"] for job in followed] == [str(folder)]
     assert [job.id for job in jobs] == [followed[0].id]
+
+
+def test_a_folder_whose_job_failed_is_looked_at_again_without_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(watching, "_FIRST_PAUSE_SECONDS", 0.4)
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1)})
+    settings = make_home(tmp_path, watch=[folder])
+    (commits := settings.home / "commits").rename(tmp_path / "away")
+    commits.mkdir()
+    with Workspace.open(settings) as workspace:
+
+        def job_states() -> list[str]:
+            return [job.state for job in workspace.catalog.jobs()]
+
+        watch = FolderWatch(workspace, lambda job: worker.spawn(settings, job.id))
+        watch.start()
+        _until(lambda: job_states()[:2] == ["failed", "failed"])
+        commits.rmdir()
+        (tmp_path / "away").rename(commits)
+        _until(lambda: job_states()[0] == "succeeded")
+        count = len(job_states())
+        time.sleep(1.5)
+        watch.stop()
+        assert len(job_states()) == count
+    assert f"watched folder {folder}: " in caplog.text
+    assert "it is looked at again in" in caplog.text
