@@ -213,4 +213,4 @@ def _note_ignored(plan: IntakePlan, listing: Listing, ignored: Sequence[str]) ->
     names = [*ignored, *(name for name in listing.others if name not in plan.rows)]
     if names:
         more = " and others" if len(names) > 3 else ""
-        plan.notes.append(f"{len(names)} other files were ignored ({', '.join(names[:3])}{more})")
+        plan.notes.append(Remark(f"{len(names)} other files were ignored ({', '.join(names[:3])}{more})"))

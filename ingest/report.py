@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+from ingest.readers.container import Remark
 from ingest.sentence import joined, phrase
 
 Outcome = Literal["accepted", "held", "rejected"]
@@ -39,7 +40,7 @@ class IntakeReport:
     # of the pairs in other languages, the share whose picture has an English caption; None when there are no such
     # pairs
     english_share: float | None
-    notes: Sequence[str]  # remarks on the whole upload
+    notes: Sequence[str]  # remarks on the whole upload; those that name files of it are `Remark`s
     rows: Sequence[ReportRow]  # every row
     # by "language/domain", how many distinct things of the chunk are held out: pictures of one group, or near-copies
     # of one another, count once
@@ -56,12 +57,17 @@ class IntakeReport:
     detected: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the report as JSON values, with the rows that have something to say (at most 20,000)."""
+        """Returns the report as JSON values, with the rows that have something to say (at most 20,000).
+
+        The notes that name files come last; `notes_on_files` says how many they are.
+        """
+        on_files = [note for note in self.notes if isinstance(note, Remark)]
         telling = [row for row in self.rows if row.code != "ok" or row.sentence]
         stated = {one.name: getattr(self, one.name) for one in fields(self)}
         return stated | {
             "per_slice": {key: dict(counts) for key, counts in self.per_slice.items()},
-            "notes": list(self.notes),
+            "notes": [*(note for note in self.notes if not isinstance(note, Remark)), *on_files],
+            "notes_on_files": len(on_files),
             "reasons": dict(Counter(row.code for row in self.rows).most_common()),
             "rows": [asdict(row) for row in telling[:KEPT_ROWS]],
             "rows_left_out": max(0, len(telling) - KEPT_ROWS),

@@ -175,11 +175,13 @@ class Opened:
         return {image_id: tuple(map(as_seen, every)) for image_id, every in found.items()}
 
     def report_told(self, report: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Returns an intake's report, without its rows, which name files, for who is not told where pictures lie."""
-        if self.may_see_places() or not report.get("rows"):
+        """Returns an intake's report for who asks: where pictures lie is in its rows, and in notes that name files."""
+        if self.may_see_places() or not report:
             return report
-        left_out = report.get("rows_left_out", 0) + len(report["rows"])
-        return {**report, "rows": [], "rows_left_out": left_out}
+        rows, notes = report.get("rows", ()), report.get("notes", ())
+        on_files = report.get("notes_on_files", len(notes))  # all of a report that does not say which
+        left_out = report.get("rows_left_out", 0) + len(rows)
+        return {**report, "rows": [], "rows_left_out": left_out, "notes": notes[: len(notes) - on_files]}
 
     def job_told(self, job: JobRecord) -> JobRecord:
         """Returns a job as far as who asks may know it; of an upload of their own they are told all."""

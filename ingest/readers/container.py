@@ -85,7 +85,7 @@ class Skipped:
 
 
 class Remark(str):
-    """A remark on a whole file, for the report."""
+    """A remark for the report that names files of the upload: some are not told where pictures lie."""
 
     __slots__ = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ingest.errors import BadUpload
 from ingest.file_kinds import VIDEO
 from ingest.limits import Limits
-from ingest.readers.container import NESTED_ARCHIVE, Format, Formats, Skipped, Text
+from ingest.readers.container import NESTED_ARCHIVE, Format, Formats, Remark, Skipped, Text
 from ingest.readers.names import (
     FOREIGN_ARCHIVES,
     PICTURE_SUFFIXES,
@@ -74,7 +74,7 @@ class Listing:
                 f"Tables and captions have more than {self._limits.text_bytes >> 20} MB. Split the upload.",
             )
         if name in self.texts:
-            self.notes.append(f"{name!r} is in the archive more than once; the last one counts")
+            self.notes.append(Remark(f"{name!r} is in the archive more than once; the last one counts"))
         self.texts[name] = text
 
     def is_left_out(self, name: str) -> bool:
@@ -110,4 +110,4 @@ class Listing:
         self.texts |= shard.texts
         self.others += shard.others
         self.problems += shard.problems
-        self.notes += [f"{name}: {note}" for note in shard.notes]
+        self.notes += [Remark(f"{name}: {note}") for note in shard.notes]
