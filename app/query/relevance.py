@@ -89,6 +89,7 @@ class Calibration:
         self._folder = workspace.home.captions
         # By release and language. Nothing is known of one as long as no pairs have come.
         self._known: OrderedDict[str, tuple[dict[str, _Looked], dict[str, threading.Lock]]] = OrderedDict()
+        self._base: tuple[object, dict[str, tuple[list[Pair], list[str]]]] | None = None  # what was lent last
         self._turn = threading.Lock()  # of what is known; each language is measured in its own
 
     def gauge(self, snapshot: Snapshot, language: str) -> Gauges | None:
@@ -218,7 +219,7 @@ class Calibration:
             return None
         english, own = (self._vectors(snapshot, sentences[tag], tag) for tag in (BASE_LANGUAGE, language))
         found = []
-        pairs = self._by_domain(snapshot, BASE_LANGUAGE)
+        pairs = self._lent(snapshot)
         for gauge in base.each:
             # Captions may have gone since it was measured; then nothing is.
             held = pairs.get(gauge.domain, ([], []))[0]
@@ -236,6 +237,15 @@ class Calibration:
                 scales.append(np.minimum(scale, [few, often * scale[1], low, *(often * scale[3:])]))
             found.append(replace(gauge, word=scales[0], caption=scales[1]))
         return Gauges(tuple(found))
+
+    def _lent(self, snapshot: Snapshot) -> dict[str, tuple[list[Pair], list[str]]]:
+        """Returns English captions by domain; they are read once for all languages that borrow."""
+        catalog = self._catalog
+        state = snapshot.release.id, snapshot.pictures, catalog.pairs_mark(), catalog.outside_mark()
+        base = self._base  # that of another release may come meanwhile
+        if base is None or base[0] != state:
+            self._base = base = state, self._by_domain(snapshot, BASE_LANGUAGE)
+        return base[1]
 
     def _pairs(self, snapshot: Snapshot, language: str, split: Split) -> list[Pair]:
         every = self._catalog.pairs(language=language, split=split)
@@ -259,10 +269,19 @@ class Calibration:
         texts = {text_id(text): text for text in some}
         ids = sampled(texts, len(texts))
         encoder = snapshot.encoder
-        _, has = self._features.get(encoder.text_fingerprint(language), TEXT, ids, encoder.dim)
-        ready = [one for one, known in zip(ids, has, strict=True) if known][:MOST_KNOWN]
-        new = [one for one, known in zip(ids, has, strict=True) if not known]
-        return [texts[one] for one in (*ready, *new[: min(AT_ONCE, MOST_KNOWN - len(ready))])]
+        fingerprint = encoder.text_fingerprint(language)
+        ready: list[str] = []
+        new: list[str] = []
+        # In parts, and no further than need be: the vectors of a million captions take gigabytes.
+        for start in range(0, len(ids), MOST_KNOWN):
+            part = ids[start : start + MOST_KNOWN]
+            _, has = self._features.get(fingerprint, TEXT, part, encoder.dim)
+            for one, known in zip(part, has, strict=True):
+                (ready if known else new).append(one)
+            if len(ready) >= MOST_KNOWN:
+                break
+        some = new[: max(0, min(AT_ONCE, MOST_KNOWN - len(ready)))]
+        return [texts[one] for one in (*ready[:MOST_KNOWN], *some)]
 
     def _vectors(self, snapshot: Snapshot, texts: Sequence[str], language: str) -> Vectors:
         return unit(text_features(snapshot.encoder, texts, language, self._features))

@@ -7,7 +7,7 @@ import os
 import shutil
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from app.query.question import Question
 from app.query.relevance import Calibration
 from app.query.snapshot import Snapshot
 from app.query.translation import Etas
+from index.feature_store import FeatureStore
 from ingest.pair import Split
 from ingest.records import NewChunk
 from ingest.storage import Store
@@ -286,6 +287,35 @@ def test_a_language_without_captions_borrows_from_english(workspace: Workspace, 
         assert (lowered.caption <= measured.caption).all()
         assert lowered.caption[0] < measured.caption[0]
     assert calibration.gauge(snapshot, "tlh") is None
+
+
+def test_vectors_of_captions_are_read_once_for_all_that_borrow_and_no_more_than_are_compared(
+    workspace: Workspace, snapshot: Snapshot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = copy_of(workspace.home.root, tmp_path)
+    for kept in (home / "captions").glob("relevance-*"):
+        kept.unlink()
+    looked: list[int] = []
+    get = FeatureStore.get
+
+    def counted(store: FeatureStore, fingerprint: str, kind: str, ids: Sequence[str], dim: int) -> Any:
+        looked.append(len(ids))
+        return get(store, fingerprint, kind, ids, dim)
+
+    monkeypatch.setattr(relevance, "MOST_KNOWN", 40)
+    with Workspace.open(load_settings(home=home)) as opened:
+        calibration, own = Calibration(opened), Snapshot.load(opened)
+        english = {pair.text for pair in opened.catalog.pairs(language="en", split=Split.TRAIN)}
+        assert len(english) > 100
+        calibration.gauge(own, "en")  # whatever has no vector yet gets one
+        monkeypatch.setattr(FeatureStore, "get", counted)
+        reads = []
+        for language in ("fr", "es"):
+            looked.clear()
+            assert calibration.gauge(own, language) is not None
+            reads.append(list(looked))
+    assert max(reads[0]) <= relevance.MOST_KNOWN
+    assert len(reads[1]) < len(reads[0])
 
 
 def test_gauges_of_the_newest_releases_alone_stay_in_memory(
