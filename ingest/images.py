@@ -12,9 +12,9 @@ import struct
 import threading
 import warnings
 import zlib
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pillow_heif
 from PIL import ExifTags, Image, UnidentifiedImageError
@@ -49,7 +49,7 @@ FULL_PIXELS = 40_000_000
 EMBEDDED_SIDE = 672
 """Pixels that the shorter side of a picture keeps for an image tower, which looks at 224 to 512 of them."""
 _LARGE_PIXELS = 16_000_000
-_ALONE = threading.Lock()  # one picture of more pixels is decoded at a time: several take gigabytes
+_alone: AbstractContextManager[Any] = threading.Lock()
 # How many times as much memory as others these decoders take; so much fewer pixels may a picture have.
 _HEAVY = {"WEBP": 3, "AVIF": 2, "HEIF": 2, _JPEG_XL: 2}
 # The limits say how large a picture may be; Pillow's own are lower.
@@ -265,13 +265,19 @@ def _pixels(opened: Image.Image, times: float) -> Image.Image:
             raise _unreadable(error) from None
     # A progressive JPEG is held whole, however small it comes out.
     held = width * height if "progressive" in opened.info else opened.width * opened.height
-    with _ALONE if held > _LARGE_PIXELS else nullcontext():
+    with _alone if held > _LARGE_PIXELS else nullcontext():
         _load(opened)
         try:
             pixels = opaque(opened, 1 if opened.size != (width, height) else shrink)
             return pixels.copy() if pixels is opened else pixels
         except DECODER_ERRORS as error:
             raise _unconvertible(error) from None
+
+
+def one_at_a_time(turn: AbstractContextManager[Any]) -> None:
+    """Has large pictures, of which several take gigabytes, decoded in a `turn` that other processes wait for, too."""
+    global _alone
+    _alone = turn
 
 
 def _load(opened: Image.Image) -> None:
