@@ -35,8 +35,7 @@ from model_updates.search_encoder import SearchEncoder, unit
 from model_updates.trust.declared_language import better_profile, declared_language
 from model_updates.trust.evidence import UploadedPairs
 from model_updates.trust.exchanged import exchanged
-from model_updates.trust.matching import FEWEST, Impression, Matching, matching
-from model_updates.trust.mismatch import heard, with_unheard
+from model_updates.trust.matching import FEWEST, Impression, matching
 from model_updates.trust.repetition import repetition
 
 REFERENCE = 1_500  # trusted pairs of a domain that are heard beside a chunk's
@@ -159,28 +158,15 @@ def judge_repetition(one: ChunkSlice) -> list[Finding]:
 
 
 def judge_match(one: ChunkSlice) -> list[Finding]:
-    """Asks whether the captions belong to their pictures; of a picture that has very many some are heard."""
-    at = heard(one.pairs.images)
-    every, one = one, one.part(at)
+    """Asks whether the captions belong to their pictures."""
     pairs = one.pairs
     answer = matching(pairs, one.parts, reference=one.reference)
-    if answer.found is Impression.MOVED and answer.shift is not None:
-        shift = replace(answer.shift, first=int(at[answer.shift.first]), last=int(at[answer.shift.last]))
-        return say.match_findings(every, replace(answer, shift=shift))
-    findings = say.match_findings(one, _with_unheard(answer, pairs, every.pairs))
-    if pairs.text_vectors is not None and len(pairs) >= FEWEST:
+    findings = say.match_findings(one, answer)
+    if answer.found is not Impression.MOVED and pairs.text_vectors is not None and len(pairs) >= FEWEST:
         findings.append(say.exchange_finding(one, exchanged(*_scores(pairs))))
-    return findings + _on_known_pictures(one)
-
-
-def _with_unheard(answer: Matching, pairs: UploadedPairs, every: UploadedPairs) -> Matching:
-    """Returns the answer for all captions, from that for those which were heard."""
-    if answer.found is not Impression.MATCHED or answer.scores is None or answer.mismatch is None:
-        return answer
-    seen = with_unheard(answer.mismatch, answer.scores, pairs.images, every.images)
-    if seen is answer.mismatch or seen.share <= answer.too_many:
-        return answer
-    return replace(answer, found=Impression.MISMATCHED, mismatch=seen)
+    if answer.found is not Impression.MOVED:
+        findings += _on_known_pictures(one)
+    return findings
 
 
 def _on_known_pictures(one: ChunkSlice) -> list[Finding]:
@@ -188,7 +174,7 @@ def _on_known_pictures(one: ChunkSlice) -> list[Finding]:
     at = np.flatnonzero([bool(text) for text in one.pairs.beside])
     if len(at) < FEWEST or len(at) >= len(one.pairs) / 2:
         return []
-    known = replace(one.part(at), reference=None)
+    known = replace(one, pairs=one.pairs.part(at), splits=[one.splits[int(n)] for n in at], reference=None)
     seen = matching(known.pairs, known.parts)
     return [f for f in say.match_findings(known, seen, say.KNOWN) if f.check == say.KNOWN]
 
@@ -285,7 +271,6 @@ class _Gathered:
             spoken = [pair for pair in pairs if pair.language == commonest]
         if len(spoken) < FEWEST:
             return None
-        spoken = [spoken[at] for at in heard([pair.image_id for pair in spoken])]
         spoken = spoken[:: max(1, len(spoken) // REFERENCE)][:REFERENCE]
         return self._pair_set(spoken, key.language if learned else "", [""] * len(spoken))
 

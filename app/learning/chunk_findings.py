@@ -1,9 +1,7 @@
 """What the statistics on a chunk mean, in sentences that a person can act on, with the pairs that show it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,12 +56,6 @@ class ChunkSlice:
         """Positions of what is trained on (validation pictures among them) and of what is held out."""
         held = np.asarray([split is Split.TEST for split in self.splits])
         return {TRAINING: np.flatnonzero(~held), MEASURING: np.flatnonzero(held)}
-
-    def part(self, at: NDArray[np.intp]) -> ChunkSlice:
-        """Returns the pairs at some positions, in order; the same where these are all."""
-        if len(at) == len(self.pairs):
-            return self
-        return replace(self, pairs=self.pairs.part(at), splits=[self.splits[int(n)] for n in at])
 
     def example(self, at: int, why: str) -> Example:
         """Returns one pair as an example."""

@@ -6,8 +6,6 @@ large p-values, over the share that would be there if all were mismatched, estim
 than chance, so it is worth something only where few do; whether so is measured, not assumed.
 """
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,10 +17,6 @@ BINS = 20
 MOST_DOUBT = 0.95
 RIVAL_ODDS = 3.0  # a rival is about three times as frequent among exchanged captions as among badly read ones
 DOUBTFUL = 0.6  # chance of being mismatched from which on a pair is listed
-# Of a picture that has more than a tenth of what is heard at once, so many captions are heard: all would outvote the
-# other pictures, and count as different things whose captions are exchanged among themselves.
-HEARD, HEARD_AT_ONCE = 10, 500
-UNLIKE_OTHERS = 0.5  # of what captions score: one picture's that score less are not its own
 
 
 @dataclass(frozen=True)
@@ -59,42 +53,6 @@ def with_rivals(judged: Mismatch, p_values: NDArray[np.float64], rivals: NDArray
     doubt = odds / (1 + odds)
     order = np.lexsort((-p_values, -doubt))
     return replace(judged, doubt=doubt, doubtful=order[doubt[order] >= DOUBTFUL])
-
-
-def heard(images: Sequence[str]) -> NDArray[np.intp]:
-    """Returns the positions of the captions to hear, in order: all, but for pictures that have very many.
-
-    `images` are (n,) the pictures that captions belong to.
-    """
-    places: dict[str, list[int]] = {}
-    for at, image in enumerate(images):
-        places.setdefault(image, []).append(at)
-    while True:
-        most = max(HEARD, min(sum(map(len, places.values())), HEARD_AT_ONCE) // 10)
-        many = {image: at for image, at in places.items() if len(at) > most}
-        if not many:
-            return np.sort(np.fromiter((at for every in places.values() for at in every), dtype=np.intp))
-        # Spread over all: the first may fit where the others do not.
-        places |= {image: [at[n * len(at) // HEARD] for n in range(HEARD)] for image, at in many.items()}
-
-
-def with_unheard(
-    judged: Mismatch, scores: NDArray[np.float64], images: Sequence[str], every: Sequence[str]
-) -> Mismatch:
-    """Returns the same where pictures with very many captions fit; else how many captions are on those that do not.
-
-    A picture whose heard captions are not its own, as where a table names it on and on, has as many wrong ones as it
-    has captions. Scores (m,) and `images` are of what was heard, `every` (n,) the pictures of all captions.
-    """
-    counts, own = Counter(every), np.asarray(images)
-    usual, wrong = float(np.median(scores)), np.zeros(len(own), dtype=np.bool_)
-    for image in (image for image, count in counts.items() if count > max(HEARD, len(every) // 10)):
-        wrong |= (own == image) & (scores[own == image].mean() < UNLIKE_OTHERS * usual)
-    if not wrong.any():
-        return judged
-    share = sum(counts[image] for image in set(own[wrong].tolist())) / len(every)
-    doubt = np.where(wrong, MOST_DOUBT, judged.doubt)
-    return replace(judged, share=share, low=share, high=share, doubt=doubt, doubtful=np.flatnonzero(wrong))
 
 
 def share_of(

@@ -19,7 +19,7 @@ from app.home.settings import load_settings
 from app.home.workspace import Workspace
 from app.jobs import job_runner, requests
 from app.learning import adding, held_pairs, update_cycle
-from app.learning.chunk_checks import believed_chunks, check_again, check_chunk, judge, judge_match
+from app.learning.chunk_checks import believed_chunks, check_again, check_chunk, judge
 from app.learning.chunk_findings import (
     EXCHANGE,
     HELD_OUT,
@@ -40,10 +40,9 @@ from ingest.records import ChunkRecord
 from ingest.samples import scenes
 from ingest.samples.chunks import write_chunk
 from ingest.standing import Standing
-from model_updates.trust.evidence import UploadedPairs
 from tests.app.commands.running import document
 from tests.app.small_home import copy_of, small_home
-from tests.model_updates.synthetic_pairs import pair_set, shuffled, with_captions
+from tests.model_updates.synthetic_pairs import pair_set, shuffled
 
 PICTURES = 130
 CHOSEN = [(scene, "flat", 7_000 + n) for n, scene in enumerate(list(scenes.all_scenes())[5::33][:PICTURES])]
@@ -393,51 +392,6 @@ def test_what_cannot_be_judged_is_said_to_be_not_judged() -> None:
     }
     assert found[MATCH].outcome is Outcome.UNKNOWN
     assert found[MATCH].sentence.startswith("ta/blob: not judged.")
-
-
-def with_many_captions(pairs: UploadedPairs, count: int) -> UploadedPairs:
-    """Puts so many captions of the first picture before the pairs; they say the same of it in other words."""
-    random = np.random.default_rng(3)
-    more = pairs.part(np.concatenate([np.zeros(count, dtype=np.intp), np.arange(len(pairs))]))
-    texts = [f"{text} {random.integers(40)}" if at < count else text for at, text in enumerate(more.texts)]
-    assert more.text_vectors is not None
-    noise = 0.7 * random.normal(size=more.text_vectors.shape) * (np.arange(len(more)) < count)[:, None]
-    return replace(more, texts=texts, text_vectors=(more.text_vectors + noise).astype(np.float32))
-
-
-def match_of(pairs: UploadedPairs) -> Finding:
-    splits = [Split.TEST if int(image.split()[1]) % 5 == 1 else Split.TRAIN for image in pairs.images]
-    found = judge_match(ChunkSlice(SliceKey("en", "photo"), pairs, splits))
-    return {finding.check: finding for finding in found}[MATCH]
-
-
-@pytest.mark.parametrize("size", [150, 400])
-def test_one_picture_with_very_many_captions_does_not_make_a_clean_chunk_look_shuffled(size: int) -> None:
-    pairs = with_many_captions(pair_set(size, knows=True, foreign=False), 1_500)
-    assert match_of(pairs).outcome is Outcome.ACCEPT
-    for share in (0.3, 1.0):
-        assert match_of(shuffled(pairs, share)[0]).outcome is Outcome.HOLD
-
-
-def test_captions_of_others_on_one_picture_are_too_many_however_few_are_heard() -> None:
-    clean = pair_set(650, knows=True, foreign=False)
-    at = np.minimum(np.arange(650), 149)  # the table names one picture from there on
-    stuck = replace(clean.part(at), texts=clean.texts, text_vectors=clean.text_vectors)
-    found = match_of(stuck)
-    assert found.outcome is Outcome.HOLD
-    assert found.figures["mismatched_share"] == pytest.approx(501 / 650, abs=0.001)
-    assert found.examples[0].image_id == "picture 149"
-
-
-def test_rows_that_slipped_are_named_where_they_stand_in_the_upload() -> None:
-    pairs = with_many_captions(pair_set(400, knows=True, sees=3.0, foreign=False), 600)
-    order = np.arange(1_000)
-    order[700:] = np.roll(order[700:], 1)
-    splits = [Split.TRAIN] * 1_000
-    found = judge_match(ChunkSlice(SliceKey("en", "photo"), with_captions(pairs, order), splits))
-    assert [finding.check for finding in found] == [SHIFT]
-    assert found[0].outcome is Outcome.HOLD
-    assert found[0].figures["first_pair"] == pytest.approx(701, abs=5)
 
 
 def test_twelve_pairs_say_what_it_would_take() -> None:
