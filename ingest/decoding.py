@@ -38,7 +38,13 @@ _MOST_AT_ONCE = 4  # each may take as much memory as its picture has pixels
 
 def at_once() -> int:
     """Returns how many pictures are decoded at once: as many as there are cores, or fewer."""
-    return min(_MOST_AT_ONCE, int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
+    return min(_MOST_AT_ONCE, threads_asked() or os.cpu_count() or 1)
+
+
+def threads_asked() -> int:
+    """Returns with how many threads a process is to compute by its environment, which is OpenMP's; 0 for any."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of a list, one for each level
+    return int(first) if first.isdecimal() else 0
 
 
 def decode_apart(
@@ -54,7 +60,8 @@ def decode_apart(
     Args:
         data: the file.
         limits: what is refused.
-        largest: pixels of the longest side beyond twice which the picture comes smaller; 0 for never.
+        largest: pixels of the longest side beyond twice which the picture comes smaller, unless it is very narrow; 0
+            for never.
         patience: seconds to wait while others' pictures are decoded; -1 for as long as they take.
         with_facts: whether what the file says of its picture is told, too (`ingest.facts`).
 

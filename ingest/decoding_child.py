@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 from PIL import Image
 
 from ingest.errors import BadImage
-from ingest.images import FULL_PIXELS, DecodedImage, decode, one_at_a_time
+from ingest.images import FULL_PIXELS, DecodedImage, decode, one_at_a_time, times_smaller
 from ingest.limits import Limits
 from ingest.sentence import PLACE, from_stored, to_stored
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 MEMORY_BYTES = 2 << 30
 PROCESSOR_SECONDS = 20
+SHORTER_SIDE = 64
+"""Pixels that the shorter side of a picture keeps that comes smaller; a sketch needs half of them."""
 PICTURES = 500
 """How many of them one process decodes."""
 _OWN_USER, _OWN_NETWORK = 0x1000_0000, 0x4000_0000  # CLONE_NEWUSER and CLONE_NEWNET of Linux
@@ -41,12 +43,12 @@ _LONGEST, _LONGEST_NAME, _MOST_NOTES = 1000, 40, 16
 
 def decoded(data: bytes, limits: Limits, largest: int, *, with_facts: bool) -> DecodedImage:
     """Decodes a picture, and shrinks it where it is twice as large as anybody looks at; see `decode_apart`."""
-    found = decode(data, limits, side=largest)
+    found = decode(data, limits, side=largest, shorter=SHORTER_SIDE if largest else 0)
     if with_facts:
         from ingest.facts.picture import picture_facts  # which loads tables of languages
 
         found = replace(found, facts=picture_facts(data))
-    times = max(found.image.size) // largest if largest else 1
+    times = int(times_smaller(found.image.size, largest, SHORTER_SIDE)) if largest else 1
     return replace(found, image=found.image.reduce(times)) if times > 1 else found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import bindparam, func, or_, select, tuple_, update
 
+from ingest.dialect import values_of
 from ingest.engines import writing
 from ingest.grouping import Anchor
 from ingest.pair import ImageId, Split
@@ -78,7 +79,8 @@ class ImageQueries(TableQueries):
             place = select(*order).where(images.c.id == (after or up_to)).scalar_subquery()
             query = query.where(tuple_(*order) < place if after else tuple_(*order) >= place)
         if groups is not None:
-            query = query.where(images.c.cluster.in_(groups))
+            names = values_of(groups)  # the first of a group, whose name it gave, may not be said to be of it
+            query = query.where(or_(images.c.cluster.in_(names), images.c.id.in_(names)))
         streamed = {"yield_per": _AT_ONCE}
         with (
             self._engine.connect() as connection,

@@ -108,7 +108,7 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0, short
         data: the file.
         limits: what is refused.
         side: pixels of the longest side that somebody wants to see, for which less may be decoded; 0 for all.
-        shorter: the same of the shortest side.
+        shorter: the same of the shortest side; with both, so much is decoded that both are long enough.
 
     Raises:
         BadImage: empty, too large, not a supported format, damaged, too small, too long or one flat colour.
@@ -125,7 +125,7 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0, short
         size = (preview.width, preview.height) if preview else opened.size
         source_format = "RAW" if preview else "JPEG" if opened.format == "MPO" else str(opened.format)
         notes = _notes(opened, preview)
-        pixels = _pixels(opened, _times(opened.size, side, shorter))
+        pixels = _pixels(opened, times_smaller(opened.size, side, shorter))
         turned = _orientation(opened, preview, notes)
         profile = opened.info.get("icc_profile")
     finally:
@@ -248,9 +248,10 @@ def _has_more_frames(image: Image.Image) -> bool:
             image.seek(first)
 
 
-def _times(size: tuple[int, int], side: int, shorter: int) -> float:
-    """Returns how many times smaller a picture will do, by its longest or shortest side; 1 for as it is."""
-    return max(1, max(size) / side if side else 1, min(size) / shorter if shorter else 1)
+def times_smaller(size: tuple[int, int], side: int, shorter: int) -> float:
+    """Returns how many times smaller a picture will do (see `decode`); 1 for as it is."""
+    asked = (max(size), side), (min(size), shorter)
+    return max(1, min((length / kept for length, kept in asked if kept), default=1))
 
 
 def _pixels(opened: Image.Image, times: float) -> Image.Image:
@@ -260,12 +261,12 @@ def _pixels(opened: Image.Image, times: float) -> Image.Image:
     less = max(shrink, times)
     if less > 1:
         try:
-            opened.draft(None, (int(width / less), int(height / less)))  # JPEG alone can be decoded smaller
+            # JPEG alone can be decoded smaller.
+            opened.draft(None, (max(1, int(width / less)), max(1, int(height / less))))
         except DECODER_ERRORS as error:
             raise _unreadable(error) from None
-    # A progressive JPEG is held whole, however small it comes out.
-    held = width * height if "progressive" in opened.info else opened.width * opened.height
-    with _alone if held > _LARGE_PIXELS else nullcontext():
+    # Many a JPEG is held whole, however small it comes out: one that is progressive, or whose colours lie apart.
+    with _alone if width * height > _LARGE_PIXELS else nullcontext():
         _load(opened)
         try:
             pixels = opaque(opened, 1 if opened.size != (width, height) else shrink)

@@ -21,7 +21,7 @@ LONGEST = 1000
 """Characters of a filter."""
 DEEPEST = 10
 """Conditions of a filter within each other; where pictures are counted, SQLite reads some sixteen."""
-_FEW = 4  # conditions, up to which a page is full sooner where each picture is asked by itself
+_FEW = 4  # conditions; with no more of them, a page is full sooner where each picture is asked by itself
 _JOINED = frozenset({"either", "both", "opposite", "condition"})
 _GRAMMAR = r"""
 ?start: either

@@ -173,13 +173,16 @@ def _embed(
         return encoder.preprocessing.pixels([load(image_id)])
 
     rows = []
-    with ThreadPoolExecutor(at_once(), thread_name_prefix="decode") as pool:
+    pool = ThreadPoolExecutor(at_once(), thread_name_prefix="decode")
+    try:
         coming = [pool.submit(prepare, image_id) for image_id in batches[0]]
         for following in [*batches[1:], []]:
             prepared = np.concatenate([one.result() for one in coming])
             coming = [pool.submit(prepare, image_id) for image_id in following]
             rows.append(encoder.trunk_of(prepared, route))
             tell(sum(map(len, rows)))
+    finally:
+        pool.shutdown(cancel_futures=True)  # some wait, where one failed or nobody wants the rest
     return np.concatenate(rows)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ingest.decoding import threads_asked
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -26,7 +27,7 @@ def session(graph: Path | bytes, numbers: Mapping[str, NDArray[Any]] | None = No
     from onnxruntime import InferenceSession, OrtValue, SessionOptions
 
     options = SessionOptions()
-    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)  # 0 leaves it to the library
+    options.intra_op_num_threads = threads_asked()  # 0 leaves it to the library
     options.log_severity_level = 3  # errors; it warns of constants that it leaves as they are
     options.add_session_config_entry(
         "session.intra_op.allow_spinning", "0"

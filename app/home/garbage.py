@@ -1,8 +1,8 @@
 """What may be thrown away: unfinished work, published folders that no release needs, and what pruning gives up.
 
 Careful on purpose. Every release on the shelf that was not pruned keeps its version and generation; while one release
-cannot be read, nobody knows what it needs and nothing published is removed. It is removed under the updater lock alone,
-so that nothing here is in use by another updater.
+cannot be read, nobody knows what it needs and nothing published is removed. Things are removed only under the updater
+lock, so that nothing here is in use by another updater.
 """
 
 import logging

@@ -61,9 +61,7 @@ MOST_KNOWN, AT_ONCE = 4000, 1000
 _SHORTEST = 4
 _FEWEST_WORDS = 10
 _PATIENCE = 5.0  # seconds that a query waits for its language to be measured
-LOOK_AGAIN_SECONDS = (
-    1.0  # how long after nothing was known of a language it is asked again whether pairs have come
-)
+LOOK_AGAIN_SECONDS = 1.0  # between two looks whether a language of which nothing is known has got pairs
 _KEPT = 3  # releases that are in memory: the live one, one in its shadow, and one that is compared
 
 

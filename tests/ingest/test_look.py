@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from ingest import images
 from ingest.decoding import at_once
 from ingest.errors import BadImage
 from ingest.images import EMBEDDED_SIDE, THUMBNAIL_SIDE, decode
@@ -85,9 +88,12 @@ def test_no_more_files_are_read_before_their_turn_than_there_are_threads_for(
 def test_as_many_are_decoded_at_once_as_threads_may_be_used_and_no_more_than_four(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for asked, given in (("1", 1), ("3", 3), ("64", 4)):
+    for asked, given in (("1", 1), ("3", 3), ("64", 4), ("2,1", 2)):
         monkeypatch.setenv("OMP_NUM_THREADS", asked)
         assert at_once() == given
+    for asked in ("0", "", "many"):
+        monkeypatch.setenv("OMP_NUM_THREADS", asked)
+        assert 1 <= at_once() <= 4
     monkeypatch.delenv("OMP_NUM_THREADS")
     assert 1 <= at_once() <= 4
 
@@ -112,6 +118,37 @@ def test_a_picture_that_is_little_larger_than_what_is_looked_at_is_decoded_whole
     size: tuple[int, int],
 ) -> None:
     assert decode(_photograph(*size), shorter=EMBEDDED_SIDE).image.size == size
+
+
+@pytest.mark.parametrize("size", [(2000, 100), (100, 2000), (6000, 130)])
+def test_a_long_strip_is_told_from_others(size: tuple[int, int]) -> None:
+    assert look_at(_photograph(*size), DEFAULT_LIMITS).sketch
+
+
+def test_a_very_long_picture_can_be_shown_though_it_is_refused() -> None:
+    data = _photograph(12_000, 20)
+    with pytest.raises(BadImage) as refused:
+        look_at(data, DEFAULT_LIMITS)
+    assert refused.value.code == "image_too_long"
+    assert look_at(data, replace(DEFAULT_LIMITS, aspect=1000)).width == 12_000
+
+
+def test_of_large_pictures_one_is_decoded_at_a_time_however_small_it_comes_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turns: list[str] = []
+
+    @contextmanager
+    def turn() -> Iterator[None]:
+        turns.append("begun")
+        yield
+
+    monkeypatch.setattr(images, "_alone", images._alone)
+    for data, taken in ((_photograph(4000, 3000), 0), (_photograph(5000, 4000), 1)):
+        turns.clear()
+        images.one_at_a_time(turn())
+        assert max(decode(data, shorter=EMBEDDED_SIDE).image.size) <= 1250
+        assert len(turns) == taken
 
 
 def test_a_large_photograph_that_ends_early_is_refused() -> None:

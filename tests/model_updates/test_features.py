@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+import time
 import weakref
 
 import numpy as np
@@ -78,6 +79,22 @@ def test_hardly_more_pictures_are_decoded_at_a_time_than_there_are_threads(
     image_features(encoder, image_ids(), load, NoCache())
     assert len(most) == len(image_ids())
     assert max(most) <= threads + 1, "photographs of a batch would take gigabytes"
+
+
+def test_after_a_picture_that_fails_no_more_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    encoder, asked = tiny_encoder(), list[str]()
+
+    def load(image_id: str) -> Image.Image:
+        asked.append(image_id)
+        if len(asked) == 1:
+            raise OSError("damaged")
+        time.sleep(0.1)
+        return draw(image_id)
+
+    with pytest.raises(OSError, match="damaged"):
+        image_features(encoder, image_ids(), load, NoCache())
+    assert len(asked) <= 3
 
 
 def test_several_pictures_are_decoded_at_once_and_their_rows_are_the_same(
