@@ -84,7 +84,7 @@ def watch(
 
 def _looked_at(desk: Desk, folder: Path, failures: Failures) -> str:
     """Takes in what changed in a folder, and says what that was, or why it could not be and when it is tried again."""
-    from app.desk.troubles import OWN_ERRORS, trouble_of
+    from app.desk.troubles import explain
     from ingest.errors import BadUpload
     from ingest.intake import IntakeOptions
     from ingest.report import batch_line
@@ -94,9 +94,11 @@ def _looked_at(desk: Desk, folder: Path, failures: Failures) -> str:
         with staged(is_json=not sys.stderr.isatty()) as tell:  # a log has a line for each batch
             said = batch_line(desk.add_chunk(folder, IntakeOptions(follow=True), tell).report)
     except BadUpload as error:  # such as an empty folder: another change has to come
-        return str(error)
-    except OWN_ERRORS as error:
-        return f"{trouble_of(error).sentence} It is looked at again in {failures.note(folder):.0f} s."
+        said = str(error)
+    except Exception as error:
+        if (problem := explain(error)) is None:
+            raise
+        return f"{problem.sentence} It is looked at again in {failures.note(folder):.0f} s."
     failures.forget(folder)
     return said
 

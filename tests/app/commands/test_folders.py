@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ pytestmark = pytest.mark.usefixtures("starts_at_once")
 
 
 @contextmanager
-def _running(*arguments: object) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-u", "-m", "perennial", *map(str, arguments)]
+def _running(
+    *arguments: object, program: Sequence[str] = ("-m", "perennial")
+) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-u", *program, *map(str, arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         watchdog = threading.Timer(240, process.kill)
         watchdog.start()
@@ -78,16 +80,29 @@ def test_watch_says_a_line_for_each_batch(home: Path, tmp_path: Path) -> None:
         _line(process, "photos: not usable: 1")
         (folder / "b.png").write_bytes(picture(2))
         _line(process, "photos: new pictures: 1 · not usable: 1")
-        (commits := home / "commits").rename(tmp_path / "away")
-        commits.mkdir()
-        (folder / "c.png").write_bytes(picture(3))
-        _line(process, r"It is looked at again in 60 s\.")
-        commits.rmdir()
-        (tmp_path / "away").rename(commits)
         process.send_signal(signal.SIGINT)
         _line(process, "No longer watching")
         assert process.wait(timeout=60) == 0
     assert document("add", folder, home=home)["unchanged"] == 2
+
+
+def test_watch_looks_again_after_what_failed(home: Path, tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1)})
+    (staging := home / "staging").rename(tmp_path / "away")
+    staging.touch()  # so nothing can be published
+    program = (
+        "from ingest import watching; watching._FIRST_PAUSE_SECONDS = 1; from perennial import main; main()"
+    )
+    with _running("watch", folder, "--home", home, program=["-c", program]) as process:
+        _line(process, r"photos: .*staging.* It is looked at again in 1 s\.")
+        _line(process, r"photos: .*staging.* It is looked at again in 2 s\.")
+        staging.unlink()
+        (tmp_path / "away").rename(staging)
+        _line(process, "photos: nothing new")
+        process.send_signal(signal.SIGINT)
+        _line(process, "No longer watching")
+        assert process.wait(timeout=60) == 0
+    assert document("search", "a boat", home=home)["hits"]
 
 
 def test_what_is_no_folder_is_refused(home: Path, tmp_path: Path) -> None:
