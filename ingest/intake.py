@@ -135,7 +135,7 @@ def nothing_new(
     Files that could not be used then are read again, as every time; as long as none can, there is nothing new.
 
     Raises:
-        As `ingest_source`.
+        As `ingest_source`; `NoValidPair` also of a folder of which nothing is known and no picture can be read.
     """
     options = _checked(options)
     container = _opened(source, options)
@@ -144,7 +144,7 @@ def nothing_new(
     plan = make_plan(container, mapping=options.mapping, limits=options.limits)
     stated = _stated(options)
     again = look_again(catalog, blobs, container, plan, stated)
-    if again.gone or not again.unchanged or not _are_refused(container, plan, options.limits):
+    if again.gone or not _are_refused(container, plan, options.limits):
         return None
     return _Intake(catalog, blobs, options, container, again).run(plan, None)
 

@@ -1,6 +1,7 @@
 """Folders that are watched: which of them changed, a batch at a time."""
 
 import logging
+import math
 import stat
 import threading
 import time
@@ -33,9 +34,6 @@ class Failures:
         self._counts: dict[Path, int] = {}
         self._due: dict[Path, float] = {}
 
-    def __contains__(self, folder: Path) -> bool:
-        return folder in self._counts
-
     def note(self, folder: Path) -> float:
         """Notes that a folder failed, once more; returns the seconds until it is due."""
         before = self._counts.get(folder, 0)
@@ -43,29 +41,31 @@ class Failures:
         self._counts[folder], self._due[folder] = before + 1, self._clock() + pause
         return pause
 
-    def is_due(self, folder: Path) -> bool:
-        """Whether a folder's pause is over."""
-        return folder in self._due and self._clock() >= self._due[folder]
+    def is_due(self, folder: Path, by_turns: bool = False) -> bool:
+        """Whether to look at a folder without a change: its pause is over; or it has its turn, and none runs."""
+        return self._clock() >= self._due.get(folder, -math.inf if by_turns else math.inf)
 
     def begin(self, folder: Path) -> None:
         """Notes that a folder is looked at: it is not due until it fails again."""
         self._due.pop(folder, None)
 
     def forget(self, folder: Path) -> None:
-        """Forgets a folder that went well."""
+        """Forgets a folder that went well, or that waits for a change."""
         self._counts.pop(folder, None)
         self._due.pop(folder, None)
 
 
 def changed_folders(
-    folders: Collection[Path], stopping: threading.Event, again: Callable[[Path], bool] = lambda _: False
+    folders: Collection[Path],
+    stopping: threading.Event,
+    again: Callable[[Path, bool], bool] = lambda _, by_turns: by_turns,
 ) -> Iterator[list[Path]]:
     """Yields folders to look at again: at first all that are there, then those in which something changed.
 
     A folder that comes later, or in the place of another, such as that of a disk that is mounted, is yielded then, and
-    those of which `again` says so, asked about once a second. Where changes cannot be followed, as those of names
-    that are no text or where a folder may not be read, all folders are yielded every ten seconds. Ends when `stopping`
-    is set.
+    those of which `again` says so, asked about once a second with False. Where changes cannot be followed, as those
+    of names that are no text or where a folder may not be read, folders have their turn every ten seconds: `again` is
+    asked with True then. It may raise nothing. Ends when `stopping` is set.
     """
     every = [one.expanduser().absolute() for one in folders]
     known: dict[Path, _Identity] = {}
@@ -89,7 +89,7 @@ def changed_folders(
             ):
                 # New ones only now, as what changes while they are looked at has to be seen, too.
                 touched = [
-                    one for one in there if one not in known or again(one) or _is_touched(one, changes)
+                    one for one in there if one not in known or again(one, False) or _is_touched(one, changes)
                 ]
                 known.update(there)
                 if touched:
@@ -108,7 +108,8 @@ def changed_folders(
                     "not every change can be followed, so folders are looked at by turns: %s", told
                 )
             known.clear()  # what changed meanwhile is not known
-            yield list(there)
+            if due := [one for one in there if again(one, True)]:
+                yield due
             stopping.wait(_AGAIN_SECONDS)
 
 

@@ -60,7 +60,7 @@ class Chunks(Opened):
             raise UsageProblem(
                 f"{source} holds the home {self.home.root} itself; name the folder of the pictures."
             )
-        if (report := self._nothing_new(source, options)) is not None:
+        if (report := self.nothing_to_do(source, options)) is not None:
             return Added(self.chunk(report.chunk_id), report.to_json(), images_embedded=0)
         from app.home.catalog_copy import keep_copy
         from app.learning.adding import add_chunk
@@ -75,10 +75,13 @@ class Chunks(Opened):
             made_again=done.made_again,
         )
 
-    def _nothing_new(self, source: Path, options: IntakeOptions) -> IntakeReport | None:
+    def nothing_to_do(
+        self, source: Path, options: IntakeOptions, *, every_byte: bool = True
+    ) -> IntakeReport | None:
         """Returns the report of a folder that is as it was, before anything heavy is loaded; None of any other.
 
-        Nor of one that was read and not judged.
+        Nor of one that was read and not judged, or while the live index lacks pictures or, if `every_byte` of it is to
+        be looked at, is damaged. Raises as `ingest.intake.nothing_new`.
         """
         from index.manifest import is_sound
         from ingest.intake import nothing_new
@@ -92,7 +95,7 @@ class Chunks(Opened):
         if report is None or self.catalog.unjudged(report.chunk_id, release.manifest.chunks):
             return None
         generation = self.store.generation_folder(release.generation)
-        return report if is_sound(generation, self.catalog.gallery_size()) else None
+        return report if is_sound(generation, self.catalog.gallery_size(), every_byte=every_byte) else None
 
     def start_chunk(self, source: Path, options: IntakeOptions, then: StartUpdate | None = None) -> JobRecord:
         from app.desk.jobs import UpdateRequest

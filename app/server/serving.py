@@ -66,7 +66,7 @@ class Serving:
         self.metrics.watch(self)
         self.languages_asked = LanguageCounter(workspace.catalog)
         self.shadowing = Shadowing(workspace, self.metrics)
-        self.folders = FolderWatch(workspace, self.work.follow)
+        self.folders = FolderWatch(workspace, self.work.follow, self.work.is_over)
         self._live: LiveSnapshot | None = None
         self._why_not = ""
         self._prepared = ""  # the release that was read whole and measured last

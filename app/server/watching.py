@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 
-from app.desk.troubles import passes
+from app.desk.troubles import OWN_ERRORS, passes
 from app.home.workspace import Workspace
 from app.jobs import requests
-from ingest.errors import BadUpload, IngestError, UnknownJob
-from ingest.intake import nothing_new
-from ingest.records import FINAL_STATES, JobRecord
+from app.local.chunks import Chunks
+from ingest.errors import BadUpload, UnknownJob
+from ingest.records import JobRecord
 from ingest.watching import Failures, changed_folders
 
 logger = logging.getLogger(__name__)
@@ -21,10 +22,12 @@ logger = logging.getLogger(__name__)
 class FolderWatch:
     """A thread that queues jobs; without folders it does nothing."""
 
-    def __init__(self, workspace: Workspace, follow: Callable[[JobRecord], None]) -> None:
-        """Prepares; `start` begins. `follow` is called with each job that was queued."""
-        self._workspace = workspace
-        self._follow = follow
+    def __init__(
+        self, workspace: Workspace, follow: Callable[[JobRecord], None], is_over: Callable[[JobRecord], bool]
+    ) -> None:
+        """Prepares; `start` begins. `follow` is called with each job that was queued; `is_over` says if one ended."""
+        self._workspace, self._follow, self._is_over = workspace, follow, is_over
+        self._chunks = Chunks(workspace.settings, by="watch", workspace=workspace)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._again: set[Path] = set()  # whose catalog did not answer when they were looked at
@@ -52,46 +55,46 @@ class FolderWatch:
                     logger.exception("watched folder %s could not be looked at", folder)
                     self._note_failure(folder, repr(error))
 
-    def _is_due(self, folder: Path) -> bool:
-        """Whether to look at a folder although nothing changed in it; sees how its last job ended."""
-        if folder in self._jobs:
-            try:
-                self._see_end(folder, self._workspace.catalog.job(self._jobs[folder]))
-            except UnknownJob:
-                del self._jobs[folder]
-            except IngestError as error:  # asked again in a second
-                logger.debug("watched folder %s: %s", folder, error)
-        return folder in self._again or self._failures.is_due(folder)
+    def _is_due(self, folder: Path, by_turns: bool) -> bool:
+        """Whether to look at a folder although no change was seen in it; sees how its last job ended."""
+        try:
+            if folder in self._jobs and self._is_over(job := self._workspace.catalog.job(self._jobs[folder])):
+                self._note_end(folder, job)
+        except UnknownJob:
+            del self._jobs[folder]
+        except Exception:  # raised here, it would end the watching of every folder; asked again in a second
+            logger.debug("watched folder %s: nobody knows how its job is", folder, exc_info=True)
+        is_due = folder in self._again or self._failures.is_due(folder, by_turns)
+        return is_due and folder not in self._jobs
 
-    def _see_end(self, folder: Path, job: JobRecord) -> None:
-        if job.state not in FINAL_STATES:
-            return
+    def _note_end(self, folder: Path, job: JobRecord) -> None:
         del self._jobs[folder]
-        if job.state == "failed":
-            self._note_failure(folder, f"job {job.id} failed: {job.error}")
-        else:  # also where a person cancelled it: the next change begins another
+        # What lies in the folder is as bad until it changes; and what a person cancelled, the next change begins again.
+        is_refused = job.result.get("status") == HTTPStatus.UNPROCESSABLE_ENTITY
+        if job.state in ("failed", "interrupted") and not is_refused:
+            self._note_failure(folder, f"job {job.id} {job.state}: {job.error}")
+        else:
             self._failures.forget(folder)
 
     def _note_failure(self, folder: Path, why: str) -> None:
         pause = self._failures.note(folder)
-        logger.warning("watched folder %s: %s; it is looked at again in %.0f s", folder, why, pause)
+        logger.warning("watched folder %s is looked at again in %.0f s: %s", folder, pause, why)
 
     def _look_at(self, folder: Path) -> None:
-        workspace = self._workspace
         self._again.discard(folder)
         self._failures.begin(folder)
         try:
-            # What failed may have read the folder and then not made it searchable.
-            as_it_was = folder not in self._failures and nothing_new(
-                folder, catalog=workspace.catalog, blobs=workspace.blobs, options=requests.FOLLOWED
-            )
-            if not as_it_was:
-                job = requests.folder_job(workspace, folder, by="watch")
+            # A server sees damage by itself.
+            if self._chunks.nothing_to_do(folder, requests.FOLLOWED, every_byte=False) is not None:
+                self._failures.forget(folder)
+            else:
+                job = requests.folder_job(self._workspace, folder, by="watch")
                 self._jobs[folder] = job.id
                 self._follow(job)
         except BadUpload as error:  # such as an empty folder: said once a change, and watched on
+            self._failures.forget(folder)
             logger.warning("watched folder %s: %s", folder, error)
-        except IngestError as error:
+        except OWN_ERRORS as error:
             if passes(error):
                 logger.warning("watched folder %s: %s", folder, error)
                 self._again.add(folder)

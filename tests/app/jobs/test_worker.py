@@ -317,7 +317,7 @@ def test_a_mistake_of_the_user_fails_the_job_with_a_sentence_and_a_code(
     assert ended.state == "failed"
     assert ended.error is not None
     assert "no chunk" in ended.error
-    assert ended.result == {"code": "unknown_chunk", "exit_code": 1}
+    assert ended.result == {"code": "unknown_chunk", "status": 404, "exit_code": 1}
 
 
 def test_a_workers_threads_sleep_while_they_wait(

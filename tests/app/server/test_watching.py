@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from app.home.workspace import Workspace
-from app.jobs import worker
+from app.jobs import requests, worker
 from app.server.served import Served
 from app.server.watching import FolderWatch
+from app.server.work import Work
 from ingest import watching
-from ingest.records import JobRecord
+from ingest.intake import ingest_source
+from ingest.records import FINAL_STATES, JobRecord
 from tests.app.server.served import make_home, served
 from tests.ingest.material import folder_of, picture
 
@@ -40,6 +44,16 @@ def _until(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < end, "search did not follow the folder"
         time.sleep(0.2)
+
+
+def _has_ended(job: JobRecord) -> bool:
+    return job.state in FINAL_STATES
+
+
+def _read_in(workspace: Workspace, folder: Path) -> str:
+    """Takes a folder in as a job does that dies before its pictures are searchable; returns the chunk."""
+    catalog, blobs = workspace.catalog, workspace.blobs
+    return ingest_source(folder, catalog=catalog, blobs=blobs, options=requests.FOLLOWED).chunk_id
 
 
 def test_search_follows_a_watched_folder(tmp_path: Path) -> None:
@@ -100,7 +114,7 @@ def test_a_folder_is_looked_at_from_before_the_server_is_ready_and_once(tmp_path
     folder = folder_of(tmp_path / "photos", {"a.png": picture(1)})
     followed: list[JobRecord] = []
     with Workspace.open(make_home(tmp_path, watch=[folder])) as workspace:
-        watch = FolderWatch(workspace, followed.append)
+        watch = FolderWatch(workspace, followed.append, lambda job: False)
         watch.start()
         watch.start()  # as the server does that has become ready
         _until(lambda: bool(followed))
@@ -124,7 +138,7 @@ def test_a_folder_whose_job_failed_is_looked_at_again_without_a_change(
         def job_states() -> list[str]:
             return [job.state for job in workspace.catalog.jobs()]
 
-        watch = FolderWatch(workspace, lambda job: worker.spawn(settings, job.id))
+        watch = FolderWatch(workspace, lambda job: worker.spawn(settings, job.id), _has_ended)
         watch.start()
         _until(lambda: job_states()[:2] == ["failed", "failed"])
         commits.rmdir()
@@ -134,5 +148,106 @@ def test_a_folder_whose_job_failed_is_looked_at_again_without_a_change(
         time.sleep(1.5)
         watch.stop()
         assert len(job_states()) == count
-    assert f"watched folder {folder}: " in caplog.text
-    assert "it is looked at again in" in caplog.text
+    assert f"watched folder {folder} is looked at again in 0 s: job " in caplog.text
+
+
+@pytest.mark.parametrize(("pause", "count"), [(0.4, 3), (30.0, 1)])
+def test_the_pauses_hold_where_changes_cannot_be_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: float, count: int
+) -> None:
+    def refused(*_: object, **__: object) -> Iterator[set[object]]:
+        raise PermissionError("Permission denied")
+
+    monkeypatch.setattr(watching, "watch", refused)
+    monkeypatch.setattr(watching, "_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(watching, "_FIRST_PAUSE_SECONDS", pause)
+    monkeypatch.setattr(watching, "_LONGEST_PAUSE_SECONDS", pause)
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1)})
+    begun: list[float] = []
+    with Workspace.open(make_home(tmp_path, watch=[folder])) as workspace:
+
+        def fail(job: JobRecord) -> None:
+            begun.append(time.monotonic())
+            workspace.catalog.update_job(job.id, state="failed", error="The disk is full.")
+
+        watch = FolderWatch(workspace, fail, _has_ended)
+        watch.start()
+        _until(lambda: len(begun) == count)
+        time.sleep(0.3)
+        watch.stop()
+    assert len(begun) == count
+    assert all(later - one >= pause for one, later in itertools.pairwise(begun))
+
+
+def test_a_job_that_died_too_often_is_begun_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "_FIRST_PAUSE_SECONDS", 0.2)
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1)})
+    with Workspace.open(make_home(tmp_path, watch=[folder])) as workspace:
+
+        def die(job: JobRecord) -> None:
+            workspace.catalog.update_job(job.id, state="interrupted", error="Its process ended.")
+
+        watch = FolderWatch(workspace, die, Work(workspace, on_ended=lambda: None).is_over)
+        watch.start()
+        _until(lambda: len(workspace.catalog.jobs()) == 2)
+        watch.stop()
+
+
+def test_a_folder_of_which_nothing_can_be_made_is_said_and_gets_no_job(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = folder_of(tmp_path / "photos", {"a.png": b"nothing", "b.mp4": b"a film"})
+    with Workspace.open(make_home(tmp_path, watch=[folder])) as workspace:
+        watch = FolderWatch(workspace, lambda job: None, _has_ended)
+        watch.start()
+        _until(lambda: f"watched folder {folder}: Nothing in the upload can be used." in caplog.text)
+        watch.stop()
+        assert workspace.catalog.jobs() == []
+
+
+def test_a_job_that_failed_for_what_lies_in_the_folder_is_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "_FIRST_PAUSE_SECONDS", 0.1)
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1)})
+    settings = make_home(tmp_path, watch=[folder])
+    with Workspace.open(settings) as workspace:
+        chunk = _read_in(workspace, folder_of(tmp_path / "before", {"a.png": picture(1)}))
+        workspace.catalog.withheld.take_out(workspace.catalog.ids_where(chunks=[chunk]), by="x", why="y")
+        watch = FolderWatch(workspace, lambda job: worker.spawn(settings, job.id), _has_ended)
+        watch.start()
+        _until(lambda: [job.result.get("code") for job in workspace.catalog.jobs()] == ["withheld"])
+        time.sleep(1)
+        watch.stop()
+        assert len(workspace.catalog.jobs()) == 1
+
+
+def test_what_was_read_and_not_made_searchable_is_when_a_server_starts_again(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1)})
+    followed: list[JobRecord] = []
+    with Workspace.open(make_home(tmp_path, watch=[folder])) as workspace:
+        _read_in(workspace, folder)
+        watch = FolderWatch(workspace, followed.append, lambda job: False)
+        watch.start()
+        _until(lambda: bool(followed))
+        watch.stop()
+
+
+def test_a_catalog_that_fails_does_not_end_the_watching(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path / "photos", {"a.png": picture(1)})
+    followed: list[JobRecord] = []
+    with Workspace.open(make_home(tmp_path, watch=[folder])) as workspace:
+
+        def rename(table: str, to: str) -> None:
+            with workspace.catalog.engine.begin() as connection:
+                connection.execute(text(f"ALTER TABLE {table} RENAME TO {to}"))
+
+        watch = FolderWatch(workspace, followed.append, _has_ended)
+        watch.start()
+        _until(lambda: len(followed) == 1)
+        rename("jobs", "away")
+        time.sleep(1)
+        rename("away", "jobs")
+        (folder / "b.png").write_bytes(picture(2))
+        _until(lambda: len(followed) == 2)
+        watch.stop()
