@@ -1,6 +1,8 @@
 """The pairs that an update learns from, as strategies want them."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any
 
 from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
@@ -9,6 +11,10 @@ from ingest.pair import BASE_LANGUAGE, Pair, Split
 from ingest.records import ChunkRecord
 from ingest.standing import WITHDRAWN
 from model_updates.pairs import TrainingPair
+from model_updates.strategy import UpdateContext
+
+Read = dict[tuple[Any, ...], Any]
+"""What an update was told of the catalog, by what it asked."""
 
 
 def chunk_pairs(
@@ -90,3 +96,28 @@ def reference_pairs(workspace: Workspace, chunk: str) -> tuple[TrainingPair, ...
     """
     record = workspace.catalog.chunk(chunk)
     return chunk_pairs(workspace, record, Split.TRAIN, set(record.languages))
+
+
+def read_once(context: UpdateContext, read: Read) -> UpdateContext:
+    """Returns a context that asks the catalog for each thing once, and takes from `read` what was asked before.
+
+    What a cluster trains is ended by another process, maybe hours later. Both have to know the same, or the one could
+    not go on from the checkpoint of the other.
+    """
+
+    def once(name: str, ask: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(*about: Any) -> Any:
+            key = (name, *(one if isinstance(one, str) else tuple(one) for one in about))
+            if key not in read:
+                read[key] = ask(*about)
+            return read[key]
+
+        return asked
+
+    return replace(
+        context,
+        open_earlier=once("earlier", context.open_earlier),
+        open_known=once("known", context.open_known),
+        open_reference=once("reference", context.open_reference),
+        still_counted=once("counted", context.still_counted),
+    )

@@ -1,14 +1,14 @@
 """Training on a Ray cluster: Ray Train has several processes run one update, each a share of every batch.
 
-One process on the machine of the job, which alone need have the home, answers what they ask for: pictures, pairs of
-other chunks, the last checkpoint. They are given everything else. After each epoch it is sent a checkpoint. Where a
-process or a machine dies, all begin again from there. What comes back in the end is the last checkpoint: the update
-goes on from it on the machine of the job, which ends it as if it had been interrupted there.
+One process on the machine of the job, which alone need have the home, answers what they ask for: pictures, and
+the last checkpoint. They are given everything else, as it was read when the update began. After each epoch it is sent
+a checkpoint. Where a process or a machine dies, all begin again from there. What comes back in the end is the last
+checkpoint: the update goes on from it on the machine of the job, which ends it as if it had been interrupted there.
 """
 
 import logging
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,11 +21,10 @@ from torch import Tensor
 
 from app.desk.errors import ClusterUnusable
 from app.home.cluster import joined, last_line, room
-from app.home.releases import ReleaseRecord
 from app.home.settings import Settings
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
-from app.learning.pairs import counted_places, earlier_pairs, known_pairs, reference_pairs
+from app.learning.pairs import Read, read_once
 from app.learning.ray_embedding import Files, files_of, write_files
 from ingest.blobs import for_embedding
 from ingest.errors import UnknownImage
@@ -62,48 +61,21 @@ class TrainingParcel:
     seed: int
     number: int  # of the update in its line
     data: UpdateData
+    read: Read  # what it asks the catalog for
     threads: int  # that each computes with
 
 
 class JobHome:
     """What the processes that train ask for; it runs on the machine of the job."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        parent: ReleaseRecord,
-        own: Collection[TrainingPair],
-        apart: Collection[str],
-        checkpoints: Path,
-    ) -> None:
+    def __init__(self, settings: Settings, checkpoints: Path) -> None:
         self._workspace = Workspace.open(settings, read_only=True)
-        self._parent = parent
-        self._own = set(own)  # pairs of the lesson
-        self._apart = frozenset(apart)  # pictures of which no caption is known
         self._checkpoints = checkpoints
         self._told: TrainingProgress | None = None
 
     def picture(self, image_id: str) -> bytes:
         """Returns the file of a picture."""
         return self._workspace.blobs.original(image_id)
-
-    def earlier(self) -> Sequence[TrainingPair]:
-        """See `UpdateContext.open_earlier`."""
-        pairs = earlier_pairs(self._workspace, self._parent)
-        return [pair for pair in pairs if pair.image_id not in self._apart]
-
-    def still_counted(self, pairs: Sequence[TrainingPair]) -> list[int]:
-        """See `UpdateContext.still_counted`."""
-        return counted_places(self._workspace, pairs)
-
-    def known(self) -> Sequence[TrainingPair]:
-        """See `UpdateContext.open_known`."""
-        pairs = known_pairs(self._workspace, self._parent, self._own)
-        return [pair for pair in pairs if pair.image_id not in self._apart]
-
-    def reference(self, chunk: str) -> Sequence[TrainingPair]:
-        """See `UpdateContext.open_reference`."""
-        return reference_pairs(self._workspace, chunk)
 
     def checkpoint(self) -> bytes | None:
         """Returns the last checkpoint; None before the first."""
@@ -134,14 +106,15 @@ def train_on_ray(
     lesson: Lesson,
     data: UpdateData,
     *,
-    apart: Collection[str],
+    read: Read,
     checkpoints: Path,
     progress: Callable[[TrainingProgress], None],
     begun: TrainingProgress,
 ) -> int:
     """Has a cluster train a lesson up to its last checkpoint; returns how many pictures its towers embedded.
 
-    `data` is what was gathered for it, and `begun` what is told until there is more to tell.
+    `data` is what was gathered for it, `read` what else it asks the catalog for, and `begun` what is told until there
+    is more to tell.
 
     Raises:
         ClusterUnusable: it does not answer, has too few cores, or fails. The checkpoints are kept.
@@ -167,11 +140,9 @@ def train_on_ray(
         home = (
             ray.remote(JobHome)
             .options(num_cpus=0, label_selector=here, max_concurrency=_AT_A_TIME)
-            .remote(
-                settings, lesson.parent, [*lesson.train, *lesson.validation], apart, checkpoints.resolve()
-            )
+            .remote(settings, checkpoints.resolve())
         )
-        given = {"parcel": [ray.put(_parcel(workspace, lesson, data, threads))], "home": home}
+        given = {"parcel": [ray.put(_parcel(workspace, lesson, data, read, threads))], "home": home}
         fit = ray.remote(_fit).options(num_cpus=0, label_selector=here, max_retries=0)
         ended, told = fit.remote(given, count, threads), begun
         try:
@@ -189,7 +160,9 @@ def train_on_ray(
             ) from error
 
 
-def _parcel(workspace: Workspace, lesson: Lesson, data: UpdateData, threads: int) -> TrainingParcel:
+def _parcel(
+    workspace: Workspace, lesson: Lesson, data: UpdateData, read: Read, threads: int
+) -> TrainingParcel:
     root = workspace.root_of(lesson.parent.version)
     folders = [workspace.releases.version_folder(version) for version in (lesson.parent.version, root)]
     return TrainingParcel(
@@ -202,6 +175,7 @@ def _parcel(workspace: Workspace, lesson: Lesson, data: UpdateData, threads: int
         seed=lesson.seed,
         number=lesson.number,
         data=_portable(data),
+        read=read,
         threads=threads,
     )
 
@@ -318,15 +292,11 @@ def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool)
         seed=parcel.seed,
         update_number=parcel.number,
         load_image=picture,
-        open_earlier=home.earlier,
-        open_known=home.known,
-        open_reference=home.reference,
-        still_counted=home.still_counted,
     )
     try:
         run_update(
             up_to_its_end(parcel.strategy, send),
-            context,
+            read_once(context, parcel.read),
             lambda _: replace(parcel.data, load_image=picture),
             checkpoints=folder,
             progress=home.tell if is_first else None,

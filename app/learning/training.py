@@ -14,7 +14,14 @@ from app.home.releases import ReleaseRecord
 from app.home.workspace import Workspace
 from app.learning.lessons import Lesson
 from app.learning.outcomes import Tell
-from app.learning.pairs import counted_places, earlier_pairs, known_pairs, reference_pairs
+from app.learning.pairs import (
+    Read,
+    counted_places,
+    earlier_pairs,
+    known_pairs,
+    read_once,
+    reference_pairs,
+)
 from ingest.sentence import phrase
 from model_updates.batches import gather
 from model_updates.encoder import Encoder
@@ -85,7 +92,9 @@ def trained(
     """
     live = workspace.open_encoder(lesson.parent.version)
     candidate = live.copy().to(device_for(workspace.settings.device))
-    context = _context(workspace, lesson, candidate, apart)
+    context, read = _context(workspace, lesson, candidate, apart), Read()
+    if workspace.settings.ray:
+        context = read_once(context, read)
 
     def data(context: UpdateContext, strategy: Strategy = lesson.strategy) -> UpdateData:
         return gather(
@@ -107,7 +116,7 @@ def trained(
     else:
         with TemporaryDirectory(prefix="perennial-") as own:
             checkpoints = checkpoints or Path(own)
-            report, count = _together(workspace, lesson, context, data, apart, begun, checkpoints, progress)
+            report, count = _together(workspace, lesson, context, data, read, begun, checkpoints, progress)
     candidate.spares_second = live.spares_second  # learned as a whole, it is measured as it will be searched
     return Trained(candidate.to("cpu"), report, count)
 
@@ -117,12 +126,15 @@ def _together(
     lesson: Lesson,
     context: UpdateContext,
     data: Gather,
-    apart: Collection[str],
+    read: Read,
     begun: TrainingProgress,
     checkpoints: Path,
     progress: Callable[[TrainingProgress], None] | None,
 ) -> tuple[TrainingReport, int]:
-    """Has a cluster train a lesson, and ends it here; returns by how many processes it was trained."""
+    """Has a cluster train a lesson, and ends it here; returns by how many processes it was trained.
+
+    `read` is what was read for it until now: all that it asks for, since it was begun on copies.
+    """
     from app.learning.ray_training import train_on_ray
 
     began, count, here = time.monotonic(), workspace.settings.training_workers, []
@@ -137,7 +149,7 @@ def _together(
 
     given = data(context, lesson.again(workspace))
     forwards = train_on_ray(
-        workspace, lesson, given, apart=apart, checkpoints=checkpoints, progress=tell, begun=begun
+        workspace, lesson, given, read=read, checkpoints=checkpoints, progress=tell, begun=begun
     )
     report = run_update(lesson.strategy, context, data, checkpoints=checkpoints, progress=train_here)
     said = f"{count} processes of a Ray cluster"

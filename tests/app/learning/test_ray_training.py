@@ -13,10 +13,14 @@ from app.desk.errors import ClusterUnusable
 from app.desk.jobs import UpdateRequest
 from app.home.settings import load_settings
 from app.home.workspace import Workspace
-from app.learning import going_live, training
+from app.learning import adding, going_live, training
 from app.learning.lessons import Lesson, plan
+from app.learning.standing import withdraw
 from app.learning.training import Trained, trained
 from app.learning.update_cycle import update
+from ingest.intake import IntakeOptions
+from ingest.samples.chunks import write_chunk
+from ingest.samples.scenes import all_scenes
 from model_updates.progress import TrainingProgress
 from model_updates.version_files import read_manifest
 from tests.app.learning.ray_nodes import one_thread, processes, two_nodes
@@ -51,10 +55,10 @@ def workspace(home: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield workspace
 
 
-def lesson_of(workspace: Workspace, strategy: str, **options: Any) -> Lesson:
-    """The waiting chunk, made ready for a strategy; the last epoch is kept."""
+def lesson_of(workspace: Workspace, strategy: str, chunk: str = "", **options: Any) -> Lesson:
+    """The waiting chunk, or one that is named, made ready for a strategy; the last epoch is kept."""
     record = going_live.live_release(workspace)[1]
-    chunk = workspace.catalog.chunks()[-1].id
+    chunk = chunk or workspace.catalog.chunks()[-1].id
     lesson = plan(workspace, UpdateRequest(chunk, strategy, options, seed=3), record)
     return replace(lesson, validation=())
 
@@ -101,6 +105,30 @@ def test_a_process_that_is_killed_costs_no_more_than_its_epoch(workspace: Worksp
     assert killed
     assert furthest(alone, together) < 1e-5
     assert len(together.report.history) == LONG
+
+
+@pytest.mark.parametrize("strategy", ["domain-adapters"])
+def test_what_changes_in_the_catalog_meanwhile_costs_nothing(
+    workspace: Workspace, tmp_path: Path, strategy: str
+) -> None:
+    other, drawn = tmp_path / "other.zip", list(all_scenes())[3:2000:100]
+    write_chunk(other, scenes=[(one, "flat", 1) for one in drawn], languages=["en"], domain="other")
+    adding.add_chunk(workspace, other, IntakeOptions(), by="test")
+    chunk, beside = [one.id for one in workspace.catalog.chunks()][-2:]
+    lesson = lesson_of(workspace, strategy, chunk, epochs=EPOCHS)
+    alone = trained(workspace, lesson, alone=True)
+    withdrawn: list[str] = []
+
+    def withdraw_beside(step: TrainingProgress) -> None:
+        if not withdrawn:
+            withdrawn.append(beside)
+            withdraw(workspace, beside, why="its captions are wrong", by="test")
+
+    again = replace(lesson, strategy=lesson.again(workspace))
+    together = trained(workspace, again, progress=withdraw_beside)
+    assert withdrawn
+    assert together.report.notes[-1] == "Trained by 2 processes of a Ray cluster."
+    assert furthest(alone, together) < 1e-4
 
 
 def test_who_is_interrupted_goes_on_from_the_last_checkpoint(workspace: Workspace, tmp_path: Path) -> None:
