@@ -67,14 +67,14 @@ def owner_of(strategy: Strategy, context: UpdateContext) -> str:
     return digest.hexdigest()
 
 
-def owner_beside(owner: str, encoder: Encoder, memory: Sequence[TrainingPair]) -> str:
-    """Returns an owner (hex) with the pairs of the memory and the vocabulary that the update trains.
+def owner_beside(owner: str, encoder: Encoder, beside: Sequence[TrainingPair]) -> str:
+    """Returns an owner (hex) with the vocabulary that the update trains and the pairs beside its chunk.
 
-    Call after the strategy has prepared the encoder. What was withdrawn since must not live on in a checkpoint, and
-    which words are new depends on what lies beside the chunk.
+    These are replayed, distilled on, or help to choose the epoch. Call after the strategy has prepared the encoder.
+    What was withdrawn since must not live on in a checkpoint, and which words are new depends on what lies beside.
     """
     digest = hashlib.sha256(owner.encode())
-    _add(digest, encoder.vocabulary, memory)
+    _add(digest, encoder.vocabulary, beside)
     return digest.hexdigest()
 
 

@@ -201,6 +201,10 @@ class Part:
         """Returns the pairs to gather beside the chunk's: kept from earlier updates, or drawn from the context."""
         return tuple(pair for part in self.parts for pair in part.memory(context))
 
+    def trained_beside(self) -> Sequence[TrainingPair]:
+        """Returns the pairs that it trains on beside chunk and memory; asked after `take`."""
+        return [pair for part in self.parts for pair in part.trained_beside()]
+
     def before_update(self, context: UpdateContext) -> None:
         """Prepares the encoder: grows the vocabulary, inserts adapters, marks what trains."""
         for part in self.parts:

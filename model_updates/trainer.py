@@ -73,7 +73,9 @@ def run_update(
     strategy.before_update(context)
     strategy.take(data)
     if checkpoints is not None:
-        owner = checkpoint.owner_beside(owner, encoder, data.memory.pairs)
+        known = () if data.known is None else data.known.pairs
+        beside = [*data.memory.pairs, *strategy.trained_beside(), *known]
+        owner = checkpoint.owner_beside(owner, encoder, beside)
     loop = _Loop(strategy, context, data, owner, progress)
     with training(encoder):
         loop.run(checkpoints)

@@ -25,7 +25,7 @@ Kept between updates: nothing but the encoder itself; the first encoder of the l
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Annotated
@@ -37,6 +37,7 @@ from torch.nn.functional import normalize
 from model_updates.checked import BatchSize, CountOrZero, NotNegative, Positive, Within
 from model_updates.losses import kl_rows
 from model_updates.pair_sets import Batch, UpdateData
+from model_updates.pairs import TrainingPair
 from model_updates.parts.importance import quadratic_penalty
 from model_updates.parts.reference_data import TeacherOutputs, chosen_reference
 from model_updates.parts.two_towers import (
@@ -105,6 +106,9 @@ class Zscl(TwoTowers):
         self._average = WeightAverage(self._encoder.model, every, steps)
         if self.options.distillation:
             self._taught = TeacherOutputs(self._reference, self._anchor(), data.load_image)
+
+    def trained_beside(self) -> Sequence[TrainingPair]:
+        return self._reference.pairs if self.options.distillation else ()
 
     def parameter_groups(self) -> list[ParameterGroup]:
         scale = self._encoder.model.logit_scale

@@ -59,7 +59,7 @@ def test_a_checkpoint_of_another_update_is_not_resumed(
     assert "of another update" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["er", "evergreen", "new-words", "tic"])
+@pytest.mark.parametrize("name", ["er", "evergreen", "finetune", "new-words", "tic"])
 def test_a_checkpoint_of_other_pairs_beside_the_chunk_is_not_resumed(
     name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -74,6 +74,21 @@ def test_a_checkpoint_of_other_pairs_beside_the_chunk_is_not_resumed(
     withdrawn = [replace(pair, domain="other") for pair in toy_pairs("en")[:4]]
     taught([*beside, *withdrawn], tmp_path)
     again, fresh = taught(beside, tmp_path), taught(beside, None)
+    assert_same_state(again.state(), fresh.state())
+    assert "of another update" in caplog.text
+
+
+def test_a_checkpoint_of_another_reference_is_not_resumed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def taught(reference: list[TrainingPair], checkpoints: Path | None) -> Encoder:
+        encoder, strategy = tiny_encoder(), make_strategy("zscl", reference="c7")
+        teach(encoder, strategy, checkpoints=checkpoints, reference=lambda chunk: reference)
+        return encoder
+
+    reference = toy_pairs("en")[:6]
+    taught(toy_pairs("en")[:8], tmp_path)
+    again, fresh = taught(reference, tmp_path), taught(reference, None)
     assert_same_state(again.state(), fresh.state())
     assert "of another update" in caplog.text
 

@@ -107,7 +107,7 @@ def test_a_process_that_is_killed_costs_no_more_than_its_epoch(workspace: Worksp
     assert len(together.report.history) == LONG
 
 
-@pytest.mark.parametrize("strategy", ["domain-adapters"])
+@pytest.mark.parametrize("strategy", ["domain-adapters", "zscl"])
 def test_what_changes_in_the_catalog_meanwhile_costs_nothing(
     workspace: Workspace, tmp_path: Path, strategy: str
 ) -> None:
