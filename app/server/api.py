@@ -158,7 +158,9 @@ def _nothing_here(request: Request) -> JSONResponse:
     methods = {
         method
         for route in request.app.routes
-        if isinstance(route, Route) and route.matches(request.scope)[0] is Match.PARTIAL
+        if isinstance(route, Route)
+        and route.endpoint is not _nothing_here  # its own route takes every path
+        and route.matches(request.scope)[0] is Match.PARTIAL
         for method in route.methods or ()
     }
     if not methods:

@@ -174,6 +174,8 @@ def test_captions_are_found_by_their_words(client: httpx.Client, server: Served)
         ("PUT", "/v1/items/delete", "GET, HEAD, POST"),
         ("PATCH", "/v1", "GET, HEAD"),
         ("POST", "/healthz", "GET, HEAD"),
+        ("OPTIONS", "/v1/search", "POST"),
+        ("TRACE", "/v1/releases/r1", "GET, HEAD"),
     ],
 )
 def test_a_path_asked_in_a_way_that_it_does_not_know_names_the_ways(
@@ -192,6 +194,8 @@ def test_a_path_asked_in_a_way_that_it_does_not_know_names_the_ways(
     ("method", "path", "status"),
     [
         ("GET", "/v1/nothing", 404),
+        ("OPTIONS", "/v1/nothing", 404),
+        ("TRACE", "/v1/nothing", 404),
         ("GET", "/v1/jobs/j99", 404),
         ("GET", "/v1/jobs/%00", 404),
         ("GET", "/v1/chunks/zz", 404),
