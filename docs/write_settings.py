@@ -6,13 +6,15 @@ python docs/write_settings.py
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from app.home.settings import Settings
+from index.kinds import AUTO, FACTORIES
 from model_updates.checked import explained
 from model_updates.gate.report import Policy
 
@@ -24,9 +26,12 @@ Written by `make docs` from `app/home/settings.py`; do not edit. No setting has 
 A setting stands in `perennial.toml`, in `~/.config/perennial` (`$XDG_CONFIG_HOME/perennial`) or in the working
 directory, or in the environment as `PERENNIAL_` and its name in capitals. The later wins: default, the user's file, the
 file of the working directory, environment, an option of the command such as `--home` or `--port`. A list in the
-environment has commas between its parts, and `PERENNIAL_GATE__SLICE_DROP` is `slice_drop` below `[gate]`. A name that
-is misspelt is refused with the one that was probably meant. A server reads its settings when it starts; its System
-page and `GET /v1/settings` show them as they are.
+environment has commas between its parts, and `PERENNIAL_GATE__SLICE_DROP` is `slice_drop` below `[gate]`.
+
+A name that is no setting is refused in a file, and below `[gate]` anywhere. In the environment one is refused that is
+much like a setting's, with the one that was probably meant. All others there are ignored without a word, such as
+`PERENNIAL_SLICE_DROP`, since other programs set some (Kubernetes sets `PERENNIAL_SERVICE_HOST`). A server reads its
+settings when it starts; its System page and `GET /v1/settings` show them as they are.
 
 ```toml
 port = 8080
@@ -48,7 +53,7 @@ WHEN: Mapping[str, Mapping[str, str]] = {
     "Searching": {
         "default_k": "to see more or fewer results at once",
         "max_query_characters": "where people paste long texts",
-        "index": "where memory is short; `perennial index` says what there is and what it takes",
+        "index": "where memory is short; `perennial index` says which one is in use, and what it takes",
         "second_tower": "to `where-needed` to be answered sooner ([search](search.md#languages-and-translations))",
         "ask_server": "to false to have the command line answer by itself ([search](search.md#the-query))",
     },
@@ -77,12 +82,16 @@ WHEN: Mapping[str, Mapping[str, str]] = {
         "allow_fetch": "where tables name pictures by address ([ingest](ingest.md#pictures-on-the-web))",
         "fetch_networks": "where such pictures lie in your own network",
         "immich_from": "to let Immich ask for vectors ([Immich](immich.md))",
-        "immich_release": "where Immich shall keep to one release until you name another",
+        "immich_release": "to have Immich keep to one release until you name another",
     },
     "A cluster": {
         "ray": "where embedding takes hours ([scale](scale.md#embedding-on-a-ray-cluster))",
         "training_workers": "where training does ([scale](scale.md#training-on-a-ray-cluster))",
     },
+}
+# Of what a schema does not know.
+MAY_BE: Mapping[str, str] = {
+    "index": f"`{AUTO}`, " + ", ".join(f"`{kind}`" for kind in re.split(", | and ", FACTORIES))
 }
 _TOP = """
 | setting | default | what it is | may be | change it |
@@ -93,8 +102,8 @@ _GATE = """
 
 Below `[gate]`. [The gate](gate.md) explains each rule. A change holds for all updates to come.
 
-| setting | default | what it is |
-|---|---|---|
+| setting | default | what it is | may be |
+|---|---|---|---|
 """
 
 
@@ -112,12 +121,13 @@ def page() -> str:
     for title, group in WHEN.items():
         parts.append(f"\n## {title}\n{_TOP}")
         parts += [
-            _row(f"`{name}`", _default(name), says[name], _may_be(kinds[name]), when)
+            _row(f"`{name}`", _default(name), says[name], MAY_BE.get(name) or _may_be(kinds[name]), when)
             for name, when in group.items()
         ]
     parts.append(_GATE)
     parts += [
-        _row(f"`{one.name}`", f"`{json.dumps(one.default)}`", meant[one.name]) for one in fields(Policy)
+        _row(f"`{one.name}`", f"`{json.dumps(one.default)}`", meant[one.name], _ruled(one.name))
+        for one in fields(Policy)
     ]
     return "".join(parts)
 
@@ -145,6 +155,14 @@ def _may_be(kind: Mapping[str, Any]) -> str:
         if key in kind
     ]
     return ", ".join(said) or {"boolean": "`true`, `false`", "array": "a list"}.get(kind["type"], "")
+
+
+def _ruled(name: str) -> str:
+    """Returns what a field of the gate's policy may be, in words; empty where every number will do."""
+    kind = get_type_hints(Policy, include_extras=True)[name]
+    if kind is bool:
+        return "`true`, `false`"
+    return ", ".join(str(rule) for rule in getattr(kind, "__metadata__", ())).replace("'", "`")
 
 
 if __name__ == "__main__":

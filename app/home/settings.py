@@ -71,7 +71,8 @@ class Settings(BaseSettings):
     home: Path = Field(default_factory=default_home)  # The folder that holds everything.
     # Where `serve` listens; beyond loopback only with a password file or `allow_open`.
     host: str = "127.0.0.1"
-    port: int = Field(default=7860, ge=0, le=65535)  # As above; 7860 is where Gradio's users look.
+    # The port on which `serve` listens; 7860 is where Gradio's users look.
+    port: int = Field(default=7860, ge=0, le=65535)
     # In how many processes `serve` answers searches and sends pictures; each of them keeps one core at work.
     processes: int = Field(default=1, ge=1, le=64)
     device: Literal["auto", "cpu", "cuda"] = "auto"  # `auto` takes a GPU when there is one.
@@ -89,13 +90,15 @@ class Settings(BaseSettings):
     max_query_characters: int = Field(default=500, ge=1)
     # The largest file the server takes; the command line has no such bound.
     max_upload_bytes: int = Field(default=512 * 1024**2, ge=1)
-    # Of accounts, `user:role:scrypt$salt$hash`; `perennial account USER ROLE --to FILE` writes one.
+    # The file of accounts, one a line as `user:role:scrypt$salt$hash`; `perennial account USER ROLE --to FILE` writes
+    # one.
     password_file: Path | None = None
     # A reverse proxy signs people in and names them in this header, such as X-Forwarded-User.
     proxy_user_header: str | None = Field(default=None, min_length=1)
-    proxy_groups_header: str = "X-Forwarded-Groups"  # In which it names their groups.
-    # Of the proxy; from elsewhere the headers are not believed. Without `proxy_user_header`, naming them has the
-    # server believe whom they forward a request for (X-Forwarded-For, X-Forwarded-Proto).
+    # The header in which the reverse proxy names the groups of people.
+    proxy_groups_header: str = "X-Forwarded-Groups"
+    # Addresses of the proxy; headers from elsewhere are not believed. Without `proxy_user_header`, the server believes
+    # those that are named here for whom they forward a request (X-Forwarded-For, X-Forwarded-Proto).
     proxy_addresses: Annotated[list[str], NoDecode] = ["127.0.0.1", "::1"]
     proxy_admins: Annotated[list[str], NoDecode] = []  # Names or groups of admins.
     # Names or groups of contributors; everybody else may search.
@@ -129,7 +132,8 @@ class Settings(BaseSettings):
     training_workers: int = Field(default=1, ge=1, le=64)
     poll_seconds: float = Field(default=1.0, gt=0)  # How often servers and `follow` look for something new.
     gate: Policy = Policy()  # The gate's policy.
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"  # Of the log.
+    # Messages of this severity and above are logged.
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     @field_validator("home", "password_file")
     @classmethod

@@ -40,7 +40,7 @@ class Policy(Checked):
     # what is compared. The mean of R@1, 5 and 10 by text is what a searcher sees on the first page, and
     # varies less per query than R@1, so that fewer held-out pairs decide.
     metric: Annotated[str, OneOf(*QUERY_METRICS)] = MEAN
-    # one-sided, for every bound. 95 % is the habit of the field: one false promise in twenty.
+    # how certain every bound is, one-sided. 95 % is the habit of the field: one false promise in twenty.
     confidence: Annotated[float, Within("(0.5, 1)")] = 0.95
     # points that a taught slice must gain for certain. 0: any certain gain is worth having, since `kept`
     # already bounds its price.
@@ -62,7 +62,7 @@ class Policy(Checked):
     minimum_images: Annotated[int, Within("[2, inf)")] = 100
     # bootstrap resamples. 2,000 leave 100 beyond a 95 % bound; more are drawn for many slices.
     samples: Annotated[int, Within("[100, inf)")] = 2000
-    seed: int = 0  # of the resampling; the same ranks give the same report.
+    seed: int = 0  # the seed of the resampling; the same ranks give the same report.
     # whether copies examine a chunk that holds out less, where nothing known moved; it costs about four more trainings.
     # Without, a person decides.
     cross_fit: bool = True
