@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import atexit
 import os
-import queue
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from contextlib import suppress
 from typing import IO, cast
@@ -71,56 +69,28 @@ def decode_apart(
     """
     if not data or len(data) > limits.image_bytes or is_plain(data, limits):
         return decoded(data, limits, largest, with_facts=with_facts)
-    return _DECODERS.decoded(data, limits, largest, patience, with_facts=with_facts)
+    return _DECODER.decoded(data, limits, largest, patience, with_facts=with_facts)
 
 
-class _Decoders:
-    """As many processes as pictures are decoded at once; who was used last is asked first, so that the others end."""
+class _Decoder:
+    """The process that decodes one picture after another; started when it is needed."""
 
     def __init__(self) -> None:
-        self._all: list[_Decoder] = []
-        self._idle: queue.LifoQueue[_Decoder] = queue.LifoQueue()
-        self._growing = threading.Lock()
+        self._turn = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._count = 0
+        self._ending: threading.Timer | None = None
         atexit.register(self.end)
 
     def decoded(
         self, data: bytes, limits: Limits, largest: int, patience: float, *, with_facts: bool
     ) -> DecodedImage:
-        """Returns what one of them makes of a picture."""
-        with self._growing:
-            if self._idle.empty() and len(self._all) < at_once():
-                self._all.append(_Decoder(self._all[0].lock if self._all else _lock_file()))
-                self._idle.put(self._all[-1])
-        try:
-            one = self._idle.get(timeout=None if patience < 0 else patience)
-        except queue.Empty:
+        """Returns what the process makes of a picture."""
+        if not self._turn.acquire(timeout=patience):
             raise DecoderBusy(
                 phrase("Other pictures are being decoded right now. Try again in a few seconds.")
-            ) from None
+            )
         try:
-            return one.decoded(data, limits, largest, with_facts=with_facts)
-        finally:
-            self._idle.put(one)
-
-    def end(self) -> None:
-        """Ends the processes when they have done what they are at."""
-        for one in self._all:
-            one.end()
-
-
-class _Decoder:
-    """A process that decodes one picture after another; started when it is needed."""
-
-    def __init__(self, lock: int) -> None:
-        self.lock = lock  # the file that is locked by the process that decodes a large picture
-        self._turn = threading.Lock()
-        self._child: subprocess.Popen[bytes] | None = None
-        self._count = 0
-        self._ending: threading.Timer | None = None
-
-    def decoded(self, data: bytes, limits: Limits, largest: int, *, with_facts: bool) -> DecodedImage:
-        """Returns what the process makes of a picture."""
-        with self._turn:
             if self._ending is not None:
                 self._ending.cancel()
             found = self._asked(data, limits, largest, with_facts=with_facts)
@@ -130,6 +100,8 @@ class _Decoder:
             self._ending = threading.Timer(_IDLE_SECONDS, self.end)
             self._ending.daemon = True
             self._ending.start()
+        finally:
+            self._turn.release()
         if isinstance(found, DecodedImage):
             return found
         raise found
@@ -144,7 +116,7 @@ class _Decoder:
     ) -> DecodedImage | BadImage:
         if self._child is not None and self._child.poll() is not None:
             self._end()  # somebody has ended it since the last picture, which is not to be laid to this one
-        child = self._child = self._child or _started(self.lock)
+        child = self._child = self._child or _started()
         stdin, stdout = cast(IO[bytes], child.stdin), cast(IO[bytes], child.stdout)
         alarm = threading.Timer(_CLOCK_SECONDS, child.kill)
         alarm.start()
@@ -183,20 +155,11 @@ class _Decoder:
                 child.wait()
 
 
-def _lock_file() -> int:
-    """Returns the descriptor of an empty file without a name, as long as this process."""
-    if sys.platform == "linux":
-        return os.memfd_create("turn")
-    with tempfile.TemporaryFile() as file:
-        return os.dup(file.fileno())
-
-
-def _started(lock: int) -> subprocess.Popen[bytes]:
+def _started() -> subprocess.Popen[bytes]:
     # Not by multiprocessing, which runs the main module of this process again: where that imports torch, two
     # gigabytes are gone before anything is decoded.
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "ingest.decoding_child", str(MEMORY_BYTES), str(lock)],
-        pass_fds=[lock],
+        [sys.executable, "-P", "-m", "ingest.decoding_child", str(MEMORY_BYTES)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -205,4 +168,4 @@ def _started(lock: int) -> subprocess.Popen[bytes]:
     )
 
 
-_DECODERS = _Decoders()
+_DECODER = _Decoder()

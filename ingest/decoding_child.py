@@ -9,7 +9,6 @@ the same user's process on the same file system all the same, and reads what tha
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import json
 import resource
 import struct
@@ -20,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 from PIL import Image
 
 from ingest.errors import BadImage
-from ingest.images import FULL_PIXELS, DecodedImage, decode, one_at_a_time, times_smaller
+from ingest.images import FULL_PIXELS, DecodedImage, decode, times_smaller
 from ingest.limits import Limits
 from ingest.sentence import PLACE, from_stored, to_stored
 
@@ -118,7 +117,6 @@ def _receive(pipe: IO[bytes], most: int = _MOST_BYTES) -> tuple[dict[str, Any], 
 
 def main() -> None:
     """Decodes until nothing more comes."""
-    one_at_a_time(_Turn(int(sys.argv[2])))
     hard = _confine(int(sys.argv[1]))
     while (asked := _receive(sys.stdin.buffer)) is not None:
         used = resource.getrusage(resource.RUSAGE_SELF)
@@ -134,19 +132,6 @@ def main() -> None:
         facts |= {"format": found.format, "notes": to_stored(list(found.notes))}
         facts |= {"facts": found.facts and asdict(found.facts)}
         _send(sys.stdout.buffer, facts, found.image.tobytes())
-
-
-class _Turn:
-    """A lock on a file, which the processes beside this one wait for; where this one ends it is given up."""
-
-    def __init__(self, file: int) -> None:
-        self._file = file
-
-    def __enter__(self) -> None:
-        fcntl.lockf(self._file, fcntl.LOCK_EX)
-
-    def __exit__(self, *_: object) -> None:
-        fcntl.lockf(self._file, fcntl.LOCK_UN)
 
 
 def _confine(memory: int) -> int:

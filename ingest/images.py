@@ -12,9 +12,9 @@ import struct
 import threading
 import warnings
 import zlib
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pillow_heif
 from PIL import ExifTags, Image, UnidentifiedImageError
@@ -49,7 +49,7 @@ FULL_PIXELS = 40_000_000
 EMBEDDED_SIDE = 672
 """Pixels that the shorter side of a picture keeps for an image tower, which looks at 224 to 512 of them."""
 _LARGE_PIXELS = 16_000_000
-_alone: AbstractContextManager[Any] = threading.Lock()
+_ALONE = threading.Lock()  # one picture of more pixels is decoded at a time: several take gigabytes
 # How many times as much memory as others these decoders take; so much fewer pixels may a picture have.
 _HEAVY = {"WEBP": 3, "AVIF": 2, "HEIF": 2, _JPEG_XL: 2}
 # The limits say how large a picture may be; Pillow's own are lower.
@@ -121,11 +121,12 @@ def decode(data: bytes, limits: Limits = DEFAULT_LIMITS, *, side: int = 0, short
     opened = open_picture(preview.data if preview else data, limits)
     try:
         _check_size(opened, limits)
-        _check_passes(opened, preview.data if preview else data)
+        passes = _passes(opened, preview.data if preview else data)
         size = (preview.width, preview.height) if preview else opened.size
         source_format = "RAW" if preview else "JPEG" if opened.format == "MPO" else str(opened.format)
         notes = _notes(opened, preview)
-        pixels = _pixels(opened, times_smaller(opened.size, side, shorter))
+        times = times_smaller(opened.size, side, shorter)
+        pixels = _pixels(opened, times, is_held_whole=passes > 1)
         turned = _orientation(opened, preview, notes)
         profile = opened.info.get("icc_profile")
     finally:
@@ -197,8 +198,11 @@ def _check_size(image: Image.Image, limits: Limits) -> None:
         )
 
 
-def _check_passes(image: Image.Image, data: bytes) -> None:
-    """Refuses a JPEG that is drawn over and over: each pass goes through all of its pixels, and takes a few bytes."""
+def _passes(image: Image.Image, data: bytes) -> int:
+    """Returns in how many passes a JPEG is drawn, with those of small pictures beside it; 0 for other formats.
+
+    One that is drawn over and over is refused: each pass goes through all of its pixels, and takes a few bytes.
+    """
     passes = data.count(_PASS) if image.format in {"JPEG", "MPO"} else 0
     if passes > _MOST_PASSES:
         raise BadImage(
@@ -209,6 +213,7 @@ def _check_passes(image: Image.Image, data: bytes) -> None:
                 most=_MOST_PASSES,
             ),
         )
+    return passes
 
 
 def _too_many_pixels(pixels: int | None, limit: int) -> BadImage:
@@ -254,8 +259,11 @@ def times_smaller(size: tuple[int, int], side: int, shorter: int) -> float:
     return max(1, min((length / kept for length, kept in asked if kept), default=1))
 
 
-def _pixels(opened: Image.Image, times: float) -> Image.Image:
-    """Decodes an opened picture, so many times smaller if it can be; returns it opaque, and free of the file."""
+def _pixels(opened: Image.Image, times: float, *, is_held_whole: bool) -> Image.Image:
+    """Decodes an opened picture, so many times smaller if it can be; returns it opaque, and free of the file.
+
+    `is_held_whole` says whether its decoder holds all of it, however small it comes out.
+    """
     width, height = opened.size
     shrink = next((n for n in (1, 2, 4) if width * height <= n * n * FULL_PIXELS), 8)
     less = max(shrink, times)
@@ -265,20 +273,14 @@ def _pixels(opened: Image.Image, times: float) -> Image.Image:
             opened.draft(None, (max(1, int(width / less)), max(1, int(height / less))))
         except DECODER_ERRORS as error:
             raise _unreadable(error) from None
-    # Many a JPEG is held whole, however small it comes out: one that is progressive, or whose colours lie apart.
-    with _alone if width * height > _LARGE_PIXELS else nullcontext():
+    held = width * height if is_held_whole else opened.width * opened.height
+    with _ALONE if held > _LARGE_PIXELS else nullcontext():
         _load(opened)
         try:
             pixels = opaque(opened, 1 if opened.size != (width, height) else shrink)
             return pixels.copy() if pixels is opened else pixels
         except DECODER_ERRORS as error:
             raise _unconvertible(error) from None
-
-
-def one_at_a_time(turn: AbstractContextManager[Any]) -> None:
-    """Has large pictures, of which several take gigabytes, decoded in a `turn` that other processes wait for, too."""
-    global _alone
-    _alone = turn
 
 
 def _load(opened: Image.Image) -> None:

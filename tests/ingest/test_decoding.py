@@ -5,7 +5,6 @@ Row 3 of what fell once (SECURITY.md).
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import os
@@ -18,7 +17,6 @@ import time
 import tracemalloc
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -29,7 +27,7 @@ from PIL import Image
 
 from app.desk.troubles import trouble_of
 from ingest import decoding, decoding_child
-from ingest.decoding import _Decoders, decode_apart
+from ingest.decoding import decode_apart
 from ingest.errors import BadImage, DecoderBusy
 from ingest.facts.picture import picture_facts
 from ingest.facts.record import PictureFacts
@@ -41,12 +39,7 @@ from tests.ingest.readers.bad_files import four_thousand_passes, sixty_thousand_
 @pytest.fixture(autouse=True, scope="module")
 def _end() -> Iterator[None]:
     yield
-    decoding._DECODERS.end()
-
-
-@pytest.fixture(autouse=True)
-def _one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    decoding._DECODER.end()
 
 
 def _noise(side: int) -> Image.Image:
@@ -113,7 +106,7 @@ def test_exif_that_takes_gigabytes_takes_none_here() -> None:
 
 
 def test_plain_small_pictures_start_no_process() -> None:
-    decoding._DECODERS.end()
+    decoding._DECODER.end()
     before = _children()
     decode_apart(_file(_noise(64), "JPEG"))
     with pytest.raises(BadImage):
@@ -130,7 +123,7 @@ def test_a_picture_of_39_megapixels_leaves_nothing_behind_here() -> None:
 
 
 def test_what_takes_too_much_memory_is_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoding._DECODERS.end()
+    decoding._DECODER.end()
     monkeypatch.setattr(decoding, "MEMORY_BYTES", 600 << 20)
     with pytest.raises(BadImage, match="more memory than it may have") as refused:
         decode_apart(_png(14_000, 14_000))
@@ -156,7 +149,7 @@ def test_a_program_that_maps_much_itself_has_pictures_decoded_all_the_same(tmp_p
 def test_what_takes_too_long_is_ended_and_the_next_picture_is_decoded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    decoding._DECODERS.end()
+    decoding._DECODER.end()
     monkeypatch.setattr(decoding, "_CLOCK_SECONDS", 0.01)
     with pytest.raises(BadImage, match="longer than 20 seconds") as refused:
         decode_apart(_png(6240, 6250))
@@ -166,7 +159,7 @@ def test_what_takes_too_long_is_ended_and_the_next_picture_is_decoded(
 
 
 def test_a_tiff_of_any_kind_is_decoded_apart() -> None:
-    decoding._DECODERS.end()
+    decoding._DECODER.end()
     with pytest.raises(BadImage):
         decode_apart(b"II+\0\x08\0\0\0" + struct.pack("<Q", 16) + bytes(64))
     assert _children()
@@ -186,57 +179,21 @@ def test_a_process_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(decoding, "_ENDING_SECONDS", 0.1)
     (one,) = map(psutil.Process, _children())
     one.suspend()
-    decoding._DECODERS.end()
+    decoding._DECODER.end()
     assert not one.is_running()
 
 
-def test_a_picture_waits_for_others_as_long_as_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decoding, "_DECODERS", _Decoders())
+def test_a_picture_waits_for_others_as_long_as_it_may() -> None:
+    with decoding._DECODER._turn:
+        with pytest.raises(DecoderBusy, match="Try again in a few seconds") as refused:
+            decode_apart(_file(_noise(64), "TIFF"), patience=0.05)
+        assert trouble_of(refused.value).status == 503
     assert decode_apart(_file(_noise(64), "TIFF"), patience=0.05).width == 64
-    busy = decoding._DECODERS._idle.get()
-    with pytest.raises(DecoderBusy, match="Try again in a few seconds") as refused:
-        decode_apart(_file(_noise(64), "TIFF"), patience=0.05)
-    assert trouble_of(refused.value).status == 503
-    decoding._DECODERS._idle.put(busy)
-    assert decode_apart(_file(_noise(64), "TIFF"), patience=0.05).width == 64
-    decoding._DECODERS.end()
-
-
-def test_several_pictures_are_decoded_at_once_but_of_large_ones_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.setattr(decoding, "_DECODERS", _Decoders())
-    large, small = _png(8_000, 8_000), _file(_noise(64), "TIFF")
-    with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(decode_apart, large, largest=512)
-        while not decoding._DECODERS._all or not _is_locked(decoding._DECODERS._all[0].lock):
-            time.sleep(0.001)
-        (stopped,) = map(psutil.Process, _children())
-        stopped.suspend()
-        second = pool.submit(decode_apart, large, largest=512)
-        assert pool.submit(decode_apart, small).result(timeout=60).width == 64
-        assert len(_children()) == 3
-        with pytest.raises(TimeoutError):
-            second.result(timeout=3)
-        stopped.resume()
-        assert first.result(timeout=60).width == second.result(timeout=60).width == 8_000
-    assert decode_apart(small).width == 64
-    assert len(_children()) == 3
-    decoding._DECODERS.end()
-    assert _children() == set()
-
-
-def _is_locked(file: int) -> bool:
-    try:
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    fcntl.lockf(file, fcntl.LOCK_UN)
-    return False
 
 
 def test_the_process_writes_nothing_and_knows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERENNIAL_SECRET", "x")
-    decoding._DECODERS.end()
+    decoding._DECODER.end()
     decode_apart(_file(_noise(64), "TIFF"))
     (one,) = map(psutil.Process, _children())
     assert "PERENNIAL_SECRET" not in one.environ()
@@ -343,7 +300,6 @@ def test_the_process_ends_when_it_has_been_idle(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(decoding, "_IDLE_SECONDS", 0.1)
     decode_apart(_file(_noise(64), "TIFF"))
     deadline = time.monotonic() + 20
-    (one,) = decoding._DECODERS._all
-    while one._child is not None and time.monotonic() < deadline:
+    while decoding._DECODER._child is not None and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert one._child is None
+    assert decoding._DECODER._child is None

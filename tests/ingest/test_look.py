@@ -143,12 +143,14 @@ def test_of_large_pictures_one_is_decoded_at_a_time_however_small_it_comes_out(
         turns.append("begun")
         yield
 
-    monkeypatch.setattr(images, "_alone", images._alone)
-    for data, taken in ((_photograph(4000, 3000), 0), (_photograph(5000, 4000), 1)):
-        turns.clear()
-        images.one_at_a_time(turn())
-        assert max(decode(data, shorter=EMBEDDED_SIDE).image.size) <= 1250
+    shapes = Image.open(io.BytesIO(_photograph(5000, 4000)))
+    for how, taken in (({}, 0), ({"progressive": True}, 1)):
+        monkeypatch.setattr(images, "_ALONE", turn())
+        assert decode(encoded(shapes, "JPEG", **how), shorter=EMBEDDED_SIDE).image.size == (1250, 1000)
         assert len(turns) == taken
+    monkeypatch.setattr(images, "_ALONE", turn())
+    decode(encoded(shapes, "PNG", compress_level=1), shorter=EMBEDDED_SIDE)
+    assert len(turns) == 2
 
 
 def test_a_large_photograph_that_ends_early_is_refused() -> None:
