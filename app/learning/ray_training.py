@@ -277,6 +277,11 @@ def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool)
     def picture(image_id: str) -> Any:
         return for_embedding(home.picture(image_id))
 
+    def data(context: UpdateContext) -> UpdateData:
+        # Its pairs are gathered already. It also sets what the strategy knows of them, as in the process of the job.
+        parcel.strategy.memory(context)
+        return replace(parcel.data, load_image=picture)
+
     def send() -> None:
         if is_first and (folder / FILE).exists():
             home.keep((folder / FILE).read_bytes())
@@ -297,7 +302,7 @@ def _trained(parcel: TrainingParcel, home: Any, folder: Path, *, is_first: bool)
         run_update(
             up_to_its_end(parcel.strategy, send),
             read_once(context, parcel.read),
-            lambda _: replace(parcel.data, load_image=picture),
+            data,
             checkpoints=folder,
             progress=home.tell if is_first else None,
         )

@@ -131,6 +131,26 @@ def test_what_changes_in_the_catalog_meanwhile_costs_nothing(
     assert furthest(alone, together) < 1e-4
 
 
+@pytest.mark.parametrize(
+    ("strategy", "options"), [("der", {}), ("ucir", {}), ("cll-clip+joint", {"oracle_vocabulary": 700})]
+)
+def test_all_remember_what_others_taught_before(
+    workspace: Workspace, tmp_path: Path, strategy: str, options: dict[str, Any]
+) -> None:
+    """What `memory` finds is more than pairs: stored features, a count, captions for a vocabulary."""
+    other, drawn = tmp_path / "other.zip", list(all_scenes())[3:2000:100]
+    write_chunk(other, scenes=[(one, "flat", 1) for one in drawn], languages=["en", "fr"])
+    adding.add_chunk(workspace, other, IntakeOptions(), by="test")
+    before, chunk = [one.id for one in workspace.catalog.chunks()][-2:]
+    lesson = lesson_of(workspace, strategy, chunk, epochs=EPOCHS, **options)
+    said = replace(lesson.parent.manifest, chunks=(before,), languages=("en", "de"))
+    lesson = replace(lesson, parent=replace(lesson.parent, manifest=said))
+    alone = trained(workspace, lesson, alone=True)
+    together = trained(workspace, replace(lesson, strategy=lesson.again(workspace)))
+    assert together.report.notes[-1] == "Trained by 2 processes of a Ray cluster."
+    assert furthest(alone, together) < 1e-4
+
+
 def test_who_is_interrupted_goes_on_from_the_last_checkpoint(workspace: Workspace, tmp_path: Path) -> None:
     import ray
 
