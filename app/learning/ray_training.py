@@ -72,10 +72,19 @@ class JobHome:
         self._workspace = Workspace.open(settings, read_only=True)
         self._checkpoints = checkpoints
         self._told: TrainingProgress | None = None
+        self._missed: str | None = None
 
     def picture(self, image_id: str) -> bytes:
         """Returns the file of a picture."""
-        return self._workspace.blobs.original(image_id)
+        try:
+            return self._workspace.blobs.original(image_id)
+        except UnknownImage:
+            self._missed = image_id
+            raise
+
+    def missed(self) -> str | None:
+        """Returns the id of a picture that it was asked for in vain; None where there was none."""
+        return self._missed
 
     def checkpoint(self) -> bytes | None:
         """Returns the last checkpoint; None before the first."""
@@ -118,6 +127,7 @@ def train_on_ray(
 
     Raises:
         ClusterUnusable: it does not answer, has too few cores, or fails. The checkpoints are kept.
+        UnknownImage: a picture to train on was removed meanwhile.
     """
     settings = workspace.settings.model_copy(update={"home": workspace.home.root.resolve()})
     address, count, threads = settings.ray, settings.training_workers, torch.get_num_threads()
@@ -147,6 +157,10 @@ def train_on_ray(
         ended, told = fit.remote(given, count, threads), begun
         try:
             while not ray.wait([ended], timeout=_LOOKS_SECONDS)[0]:
+                if missed := ray.get(home.missed.remote()):
+                    workspace.blobs.original(
+                        missed
+                    )  # raises that it is gone, which no other try would change
                 told = ray.get(home.told.remote()) or told
                 progress(told)  # also where it is the same: a job is cancelled by what telling it finds
             return int(ray.get(ended))

@@ -89,6 +89,7 @@ def trained(
 
     Raises:
         ClusterUnusable: the cluster does not answer, has too few cores, or fails. The checkpoints are kept.
+        UnknownImage: a picture to train on was removed meanwhile.
     """
     live = workspace.open_encoder(lesson.parent.version)
     candidate = live.copy().to(device_for(workspace.settings.device))

@@ -18,6 +18,7 @@ from app.learning.lessons import Lesson, plan
 from app.learning.standing import withdraw
 from app.learning.training import Trained, trained
 from app.learning.update_cycle import update
+from ingest.errors import UnknownImage
 from ingest.intake import IntakeOptions
 from ingest.samples.chunks import write_chunk
 from ingest.samples.scenes import all_scenes
@@ -149,6 +150,20 @@ def test_all_remember_what_others_taught_before(
     together = trained(workspace, replace(lesson, strategy=lesson.again(workspace)))
     assert together.report.notes[-1] == "Trained by 2 processes of a Ray cluster."
     assert furthest(alone, together) < 1e-4
+
+
+def test_a_picture_that_is_removed_meanwhile_is_named(workspace: Workspace) -> None:
+    lesson = lesson_of(workspace, "finetune", epochs=EPOCHS)
+    removed: list[str] = []
+
+    def remove(step: TrainingProgress) -> None:
+        if not removed:  # the processes have not begun, and have read none
+            removed.append(lesson.train[0].image_id)
+            workspace.blobs.delete(removed)
+
+    with pytest.raises(UnknownImage, match=f"No picture with id {lesson.train[0].image_id[:12]} is stored"):
+        trained(workspace, lesson, progress=remove)
+    assert processes(TRAINER) == [], "nobody tries it again"
 
 
 def test_who_is_interrupted_goes_on_from_the_last_checkpoint(workspace: Workspace, tmp_path: Path) -> None:
