@@ -41,6 +41,8 @@ from pathlib import Path
 
 from ingest.sentence import phrase
 
+UNREADABLE = "file_unreadable"  # the code of a file that the system does not let be read; it may pass
+
 
 class IngestError(Exception):
     """Base of every error that ingest raises on purpose; its text is a sentence for the user."""

@@ -10,7 +10,7 @@ from ingest.blobs import BlobStore
 from ingest.catalog import Catalog
 from ingest.checks import Accepted, Judge, judge_split, repeated_captions
 from ingest.copies import Copies, CopyFinder
-from ingest.errors import BadImage, NoValidPair, StoreError
+from ingest.errors import UNREADABLE, BadImage, NoValidPair, StoreError
 from ingest.facts.record import PictureFacts, together
 from ingest.grouping import Anchor, Claim, Settled, settle_splits
 from ingest.held_out import grown
@@ -122,7 +122,9 @@ class Harvest:
             self.forget(self.stored)
             self.stored = set()
             reasons = top_reasons(self.rows) or "It holds no picture."
-            raise NoValidPair("no_valid_pair", f"Nothing in the upload can be used. {reasons}")
+            is_unread = any(row.code == UNREADABLE for row in (*self._before.rows, *self.rows))
+            code = UNREADABLE if is_unread else "no_valid_pair"
+            raise NoValidPair(code, f"Nothing in the upload can be used. {reasons}")
         self.aside = self._unsettled.kept(self.stored - used)
         self.forget(self.stored - used)
         self.stored &= used

@@ -1,7 +1,9 @@
 """Folders that are watched: which of them changed, a batch at a time."""
 
+import hashlib
 import logging
 import math
+import os
 import stat
 import threading
 import time
@@ -20,9 +22,12 @@ _LOOK_MILLISECONDS = 1_000
 _AGAIN_SECONDS = 10.0  # between two looks at folders that cannot be followed
 # Before what failed is looked at again: at first, and at most; each pause is twice the one before.
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 60.0, 3_600.0
-_FILTER = DefaultFilter(ignore_dirs=[".git"])
+_IGNORED = [".git"]
+_FILTER = DefaultFilter(ignore_dirs=_IGNORED)
 
 _Identity = tuple[int, int]
+_State = tuple[_Identity, bytes]
+_Again = Callable[[Path], bool]
 
 
 class Failures:
@@ -41,9 +46,9 @@ class Failures:
         self._counts[folder], self._due[folder] = before + 1, self._clock() + pause
         return pause
 
-    def is_due(self, folder: Path, by_turns: bool = False) -> bool:
-        """Whether to look at a folder without a change: its pause is over; or it has its turn, and none runs."""
-        return self._clock() >= self._due.get(folder, -math.inf if by_turns else math.inf)
+    def is_due(self, folder: Path) -> bool:
+        """Whether to look at a folder without a change: its pause is over."""
+        return self._clock() >= self._due.get(folder, math.inf)
 
     def begin(self, folder: Path) -> None:
         """Notes that a folder is looked at: it is not due until it fails again."""
@@ -56,19 +61,18 @@ class Failures:
 
 
 def changed_folders(
-    folders: Collection[Path],
-    stopping: threading.Event,
-    again: Callable[[Path, bool], bool] = lambda _, by_turns: by_turns,
+    folders: Collection[Path], stopping: threading.Event, again: _Again = lambda _: False
 ) -> Iterator[list[Path]]:
     """Yields folders to look at again: at first all that are there, then those in which something changed.
 
     A folder that comes later, or in the place of another, such as that of a disk that is mounted, is yielded then, and
-    those of which `again` says so, asked about once a second with False. Where changes cannot be followed, as those
-    of names that are no text or where a folder may not be read, folders have their turn every ten seconds: `again` is
-    asked with True then. It may raise nothing. Ends when `stopping` is set.
+    those of which `again` says so, asked about once a second. Where changes cannot be followed, as those of names
+    that are no text or where a folder may not be read, the files are compared every ten seconds with what they were.
+    `again` may raise nothing. Ends when `stopping` is set.
     """
     every = [one.expanduser().absolute() for one in folders]
     known: dict[Path, _Identity] = {}
+    compared: dict[Path, _State] = {}
     told = ""
     while not stopping.is_set():
         there = _there(every)
@@ -89,7 +93,7 @@ def changed_folders(
             ):
                 # New ones only now, as what changes while they are looked at has to be seen, too.
                 touched = [
-                    one for one in there if one not in known or again(one, False) or _is_touched(one, changes)
+                    one for one in there if one not in known or again(one) or _is_touched(one, changes)
                 ]
                 known.update(there)
                 if touched:
@@ -108,7 +112,7 @@ def changed_folders(
                     "not every change can be followed, so folders are looked at by turns: %s", told
                 )
             known.clear()  # what changed meanwhile is not known
-            if due := [one for one in there if again(one, True)]:
+            if due := _others_than(compared, there, again):
                 yield due
             stopping.wait(_AGAIN_SECONDS)
 
@@ -124,6 +128,32 @@ def _there(folders: Sequence[Path]) -> dict[Path, _Identity]:
         except OSError:  # it is not there
             continue
     return found
+
+
+def _others_than(compared: dict[Path, _State], there: dict[Path, _Identity], again: _Again) -> list[Path]:
+    """Returns the folders that are not as they were `compared`, which is brought up to date, and those due `again`."""
+    found = []
+    for one, identity in there.items():
+        now = identity, _sum_of(one)  # before it is looked at: what changes meanwhile has to be seen, too
+        if again(one) or compared.get(one) != now:
+            found.append(one)
+        compared[one] = now
+    return found
+
+
+def _sum_of(folder: Path) -> bytes:
+    """Returns what changes with any file below a folder, or with whether it can be looked at; opens none."""
+    digest = hashlib.blake2b()
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(one for one in folders if one not in _IGNORED)
+        for name in sorted(one for one in files if _FILTER(Change.modified, one)):
+            try:
+                seen = os.lstat(f"{root}/{name}")
+                facts = [seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns]
+            except OSError:
+                facts = []
+            digest.update(repr((root, name, facts)).encode())
+    return digest.digest()
 
 
 def _is_touched(folder: Path, changes: set[tuple[Change, str]]) -> bool:

@@ -85,20 +85,23 @@ def watch(
 def _looked_at(desk: Desk, folder: Path, failures: Failures) -> str:
     """Takes in what changed in a folder, and says what that was, or why it could not be and when it is tried again."""
     from app.desk.troubles import explain
-    from ingest.errors import BadUpload
+    from ingest.errors import UNREADABLE, BadUpload
     from ingest.intake import IntakeOptions
     from ingest.report import batch_line
 
     failures.begin(folder)
     try:
         with staged(is_json=not sys.stderr.isatty()) as tell:  # a log has a line for each batch
-            said = batch_line(desk.add_chunk(folder, IntakeOptions(follow=True), tell).report)
+            report = desk.add_chunk(folder, IntakeOptions(follow=True), tell).report
+        said, is_unread = batch_line(report), UNREADABLE in report["reasons"]
     except BadUpload as error:  # such as an empty folder: another change has to come
-        said = str(error)
+        said, is_unread = str(error), error.code == UNREADABLE
     except Exception as error:
         if (problem := explain(error)) is None:
             raise
         return f"{problem.sentence} It is looked at again in {failures.note(folder):.0f} s."
+    if is_unread:  # a disk of the network may answer in a moment, and no change is seen then
+        return f"{said} It is looked at again in {failures.note(folder):.0f} s."
     failures.forget(folder)
     return said
 

@@ -152,7 +152,13 @@ def _run(settings: Settings, catalog: Catalog, job: JobRecord) -> int:
                 1,
             )
         logger.warning("job=%s failed: %s", job.id, problem.sentence)
-        result = {"code": problem.code, "status": problem.status, "exit_code": problem.exit_code}
+        result: dict[str, Any] = {
+            "code": problem.code,
+            "status": problem.status,
+            "exit_code": problem.exit_code,
+        }
+        if isinstance(error, BadUpload):  # another 422 may be one of this moment, such as of a full memory
+            result |= {"refused": True}
         _recorded(catalog, job, state="failed", error=problem.sentence, result=result)
         return problem.exit_code
     _recorded(catalog, job, error=None, progress=report.last(), **ended)

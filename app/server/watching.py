@@ -5,18 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from http import HTTPStatus
 from pathlib import Path
 
 from app.desk.troubles import OWN_ERRORS, passes
 from app.home.workspace import Workspace
 from app.jobs import requests
 from app.local.chunks import Chunks
-from ingest.errors import BadUpload, UnknownJob
+from ingest.errors import UNREADABLE, BadUpload, UnknownJob
 from ingest.records import JobRecord
 from ingest.watching import Failures, changed_folders
 
 logger = logging.getLogger(__name__)
+
+# A disk of the network may answer in a moment, and no change is seen then.
+_UNREAD = "not everything in it can be read"
 
 
 class FolderWatch:
@@ -55,7 +57,7 @@ class FolderWatch:
                     logger.exception("watched folder %s could not be looked at", folder)
                     self._note_failure(folder, repr(error))
 
-    def _is_due(self, folder: Path, by_turns: bool) -> bool:
+    def _is_due(self, folder: Path) -> bool:
         """Whether to look at a folder although no change was seen in it; sees how its last job ended."""
         try:
             if folder in self._jobs and self._is_over(job := self._workspace.catalog.job(self._jobs[folder])):
@@ -64,15 +66,17 @@ class FolderWatch:
             del self._jobs[folder]
         except Exception:  # raised here, it would end the watching of every folder; asked again in a second
             logger.debug("watched folder %s: nobody knows how its job is", folder, exc_info=True)
-        is_due = folder in self._again or self._failures.is_due(folder, by_turns)
+        is_due = folder in self._again or self._failures.is_due(folder)
         return is_due and folder not in self._jobs
 
     def _note_end(self, folder: Path, job: JobRecord) -> None:
         del self._jobs[folder]
         # What lies in the folder is as bad until it changes; and what a person cancelled, the next change begins again.
-        is_refused = job.result.get("status") == HTTPStatus.UNPROCESSABLE_ENTITY
+        is_refused = job.result.get("refused") and job.result["code"] != UNREADABLE
         if job.state in ("failed", "interrupted") and not is_refused:
             self._note_failure(folder, f"job {job.id} {job.state}: {job.error}")
+        elif UNREADABLE in job.result.get("report", {}).get("reasons", {}):
+            self._note_failure(folder, f"job {job.id}: {_UNREAD}")
         else:
             self._failures.forget(folder)
 
@@ -85,13 +89,19 @@ class FolderWatch:
         self._failures.begin(folder)
         try:
             # A server sees damage by itself.
-            if self._chunks.nothing_to_do(folder, requests.FOLLOWED, every_byte=False) is not None:
-                self._failures.forget(folder)
-            else:
+            report = self._chunks.nothing_to_do(folder, requests.FOLLOWED, every_byte=False)
+            if report is None:
                 job = requests.folder_job(self._workspace, folder, by="watch")
                 self._jobs[folder] = job.id
                 self._follow(job)
+            elif any(row.code == UNREADABLE for row in report.rows):
+                self._note_failure(folder, _UNREAD)
+            else:
+                self._failures.forget(folder)
         except BadUpload as error:  # such as an empty folder: said once a change, and watched on
+            if error.code == UNREADABLE:
+                self._note_failure(folder, str(error))
+                return
             self._failures.forget(folder)
             logger.warning("watched folder %s: %s", folder, error)
         except OWN_ERRORS as error:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from ingest.errors import BadUpload
+from ingest.errors import UNREADABLE, BadUpload
 from ingest.limits import Limits
 from ingest.readers.container import SPECIAL_FILE, Format, Formats, Origin, Skipped, Text
 from ingest.readers.listing import Listing
@@ -74,7 +74,7 @@ def read_file(folder: Path, name: str, limits: Limits) -> bytes | Skipped:
 
 def unreadable(name: str, error: OSError) -> Skipped:
     """Says that a file or folder cannot be read, and what the system says of it."""
-    return Skipped(name, "file_unreadable", phrase("It cannot be read ({why}).", why=error.strerror or error))
+    return Skipped(name, UNREADABLE, phrase("It cannot be read ({why}).", why=error.strerror or error))
 
 
 def too_large(name: str, size: int, limits: Limits) -> Skipped:

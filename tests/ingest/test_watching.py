@@ -8,13 +8,18 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
 from ingest import watching
 from ingest.watching import Failures, changed_folders
 
-Next = Callable[[], list[Path]]
+
+class Next(Protocol):
+    """Waits for the next batch, so many seconds."""
+
+    def __call__(self, timeout: float = 20) -> list[Path]: ...
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def watched(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[list[Path]], 
 
         threads.append(threading.Thread(target=run))
         threads[-1].start()
-        return lambda: batches.get(timeout=20)
+        return lambda timeout=20: batches.get(timeout=timeout)
 
     yield begin
     stopping.set()
@@ -136,17 +141,34 @@ def test_a_folder_in_the_place_of_another_is_watched(
     assert batch() == [now]
 
 
-def test_what_may_not_be_read_is_looked_at_by_turns(
-    watched: Callable[[list[Path]], Next], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("change", ["new", "rewritten", "rights", "removed", "moved"])
+def test_where_changes_cannot_be_followed_what_changed_is_looked_at(
+    watched: Callable[[list[Path]], Next], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, change: str
 ) -> None:
     def refused(*_: object, **__: object) -> Iterator[set[object]]:
         raise PermissionError("Permission denied")
 
-    monkeypatch.setattr(watching, "_AGAIN_SECONDS", 0.2)
+    monkeypatch.setattr(watching, "_AGAIN_SECONDS", 0.1)
     monkeypatch.setattr(watching, "watch", refused)  # as it does for everybody but root
-    folder = _folder(tmp_path / "pictures")
-    batch = watched([folder])
-    assert [batch() for _ in range(3)] == [[folder]] * 3
+    one, other = _folder(tmp_path / "one"), _folder(tmp_path / "other")
+    (file := _folder(one / "inner") / "a.png").write_bytes(b"x")
+    batch = watched([one, other])
+    assert batch() == [one, other]
+    with pytest.raises(queue.Empty):
+        batch(0.5)
+    if change == "new":
+        (one / "inner/b.png").write_bytes(b"x")
+    elif change == "rewritten":
+        file.write_bytes(b"y")
+    elif change == "rights":
+        file.chmod(0o600)
+    elif change == "removed":
+        file.unlink()
+    else:
+        file.rename(one / "a.png")
+    assert batch() == [one]
+    with pytest.raises(queue.Empty):
+        batch(0.5)
 
 
 def test_what_failed_is_due_after_pauses_that_grow_up_to_an_hour(tmp_path: Path) -> None:
@@ -158,11 +180,9 @@ def test_what_failed_is_due_after_pauses_that_grow_up_to_an_hour(tmp_path: Path)
         pauses.append(failures.note(tmp_path))
         now[0] += pauses[-1] - 1
         assert not failures.is_due(tmp_path)
-        assert not failures.is_due(tmp_path, by_turns=True)
         now[0] += 1
         assert failures.is_due(tmp_path)
         assert not failures.is_due(tmp_path / "other")
-        assert failures.is_due(tmp_path / "other", by_turns=True)
         failures.begin(tmp_path)
         assert not failures.is_due(tmp_path)
     assert pauses == [60, 120, 240, 480, 960, 1920, 3600, 3600, 3600]
