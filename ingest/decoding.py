@@ -29,9 +29,7 @@ _ENDING_SECONDS = 5.0
 # What Python may need to start; whatever else the environment holds is no business of a decoder. A process of several
 # threads, as numpy makes it, cannot leave the network.
 _PASSED_ON = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "PYTHONHOME")
-
-
-_MOST_AT_ONCE = 4  # each may take as much memory as its picture has pixels
+_MOST_AT_ONCE = 4  # pictures; each takes memory by its pixels
 
 
 def at_once() -> int:

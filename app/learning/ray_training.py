@@ -158,9 +158,7 @@ def train_on_ray(
         try:
             while not ray.wait([ended], timeout=_LOOKS_SECONDS)[0]:
                 if missed := ray.get(home.missed.remote()):
-                    workspace.blobs.original(
-                        missed
-                    )  # raises that it is gone, which no other try would change
+                    workspace.blobs.original(missed)  # raises that it is gone: no other try would find it
                 told = ray.get(home.told.remote()) or told
                 progress(told)  # also where it is the same: a job is cancelled by what telling it finds
             return int(ray.get(ended))
